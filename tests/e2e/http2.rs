@@ -353,3 +353,19 @@ fn a_client_that_does_not_answer_settings_is_served_until_its_time_is_up() {
     assert!(kinds.contains(&frame::DATA), "{kinds:?}");
     assert_eq!((kinds.last(), code), (Some(&frame::GOAWAY), Some(vec![0, 0, 0, 4])), "SETTINGS_TIMEOUT");
 }
+
+#[test]
+fn a_stream_that_is_reset_at_once_costs_no_connection_to_a_backend() {
+    let backends = fakes(1);
+    let keel = keel(&[&backends[0]]);
+    let mut socket = std::net::TcpStream::connect(keel.address()).unwrap();
+    // The first request, reset in the same write; then one that is served.
+    let mut said = hello("/");
+    FrameHead { length: 4, kind: frame::RST_STREAM, flags: 0, stream: 1 }.write(&mut said);
+    said.extend_from_slice(&8u32.to_be_bytes());
+    socket.write_all(&said).unwrap();
+    let client = H2Client::connect(keel.address());
+    let call = client.begin(H2Client::request("GET", "/").body(()).unwrap(), true);
+    assert_eq!(client.finish(call.answer).unwrap().status, 200);
+    assert_eq!((backends[0].requests(), backends[0].connections()), (1, 1));
+}

@@ -18,6 +18,7 @@ use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::http::request_body::client_body::ClientBody;
 use crate::proxy::http::routing::answers::refuse;
 use crate::proxy::http::stream_tasks::StreamJob;
+use crate::proxy::recording::Recording;
 use crate::proxy::request_queue::RequestTicket;
 
 /// Lets go of a stream on every way out of its task.
@@ -40,8 +41,26 @@ struct StreamPapers {
     space: Space,
 }
 
+/// Lets go of a stream that was reset before anybody has looked at it: nothing is picked, dialled or asked for it (CVE-2023-44487).
+#[cold]
+fn bury(session: &Http2Session, id: u32, cause: Cause) {
+    let request = session.engine().take_request(id);
+    session.engine().release(id, now);
+    let Some(request) = request else { return };
+    let client = &session.client;
+    let mut record = client.peer.record();
+    record.id = client.ctx.request_id();
+    record.started = request.started;
+    Recording::new(&client.ctx, Some(&request.head), &mut record).settle(cause);
+    client.ctx.http2.return_request(request);
+}
+
 /// Has a stream served.
 pub(super) fn begin(session: &Rc<Http2Session>, id: u32) {
+    let cut = session.engine().cut_cause(id);
+    if let Some(cause) = cut {
+        return bury(session, id, cause);
+    }
     let ctx = &session.client.ctx;
     let make = |waiting: Option<&Waker>| {
         // It is counted itself.
@@ -65,7 +84,11 @@ async fn serve(StreamJob { session, id, mut ticket }: StreamJob, papers: &mut St
         ctx.request_queue.poll_pass(cx, &mut ticket, ctx.requests_inside().saturating_sub(1))
     })
     .await;
-    exchange_one(session, id, papers).await;
+    let cut = session.engine().cut_cause(id);
+    match cut {
+        Some(cause) => bury(session, id, cause),
+        None => exchange_one(session, id, papers).await,
+    }
 }
 
 async fn exchange_one(session: &Rc<Http2Session>, id: u32, papers: &mut StreamPapers) {

@@ -252,6 +252,12 @@ impl Engine {
         std::mem::take(&mut self.misshapen)
     }
 
+    /// Why a stream is over before anything was done for it, as its client has reset it at once; `None`: it is not.
+    #[must_use]
+    pub fn cut_cause(&self, id: u32) -> Option<Cause> {
+        self.streams.get(&id)?.cut.map(|cut| cut.cause)
+    }
+
     /// The request of a stream; once.
     #[must_use]
     pub fn take_request(&mut self, id: u32) -> Option<Box<ArrivedRequest>> {
