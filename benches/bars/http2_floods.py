@@ -150,7 +150,8 @@ class Good:
 
     def open(self):
         self.socket, self.next = h2.connect(self.port), 1
-        self.socket.sendall(HELLO)
+        # What all answers take of the connection's window is given at once.
+        self.socket.sendall(HELLO + h2.window(0, 1 << 30))
         threading.Thread(target=self.listen, args=(self.socket,), daemon=True).start()
 
     def listen(self, one):
