@@ -227,13 +227,8 @@ fn serve_opened(session: &Rc<Http2Session>) {
     }
     session.engine().return_opened(opened);
     let misshapen = session.engine().take_misshapen();
-    let client = &session.client;
     for Misshapen { request, cause } in misshapen {
-        let mut record = client.peer.record();
-        record.id = client.ctx.request_id();
-        record.started = request.started;
-        Recording::new(&client.ctx, Some(&request.head), &mut record).settle(cause);
-        client.ctx.http2.return_request(request);
+        stream::record_unserved(&session.client, request, cause);
     }
 }
 

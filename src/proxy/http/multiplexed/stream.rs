@@ -9,6 +9,7 @@ use crate::message::{Cause, Framing, Head};
 use crate::net::now;
 use crate::proxy::head_buffers::MOST;
 use crate::proxy::http::after::After;
+use crate::proxy::http::client::Client;
 use crate::proxy::http::exchange::{IncomingRequest, Space, exchange};
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::session::Http2Session;
@@ -46,8 +47,13 @@ struct StreamPapers {
 fn bury(session: &Http2Session, id: u32, cause: Cause) {
     let request = session.engine().take_request(id);
     session.engine().release(id, now);
-    let Some(request) = request else { return };
-    let client = &session.client;
+    if let Some(request) = request {
+        record_unserved(&session.client, request, cause);
+    }
+}
+
+/// Leaves a record of a request that nobody serves.
+pub(super) fn record_unserved(client: &Client, request: Box<ArrivedRequest>, cause: Cause) {
     let mut record = client.peer.record();
     record.id = client.ctx.request_id();
     record.started = request.started;
