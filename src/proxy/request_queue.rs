@@ -3,8 +3,15 @@
 //! Answers go before new requests. Otherwise thousands that come at the same time would all be forwarded before
 //! the first answer is looked at: each with a connection to a backend, and with memory that has left the caches by
 //! the time its answer comes. So from `FREE` requests on only `LOT` are begun in one round of the worker's
-//! tasks; the others wait unread, in the order in which they came. Nothing waits for an answer: when none comes the
-//! rounds are short.
+//! tasks; the others wait unread. Nothing waits for an answer: when none comes the rounds are short.
+//!
+//! Those of one connection wait in one line, in the order in which they came, and the lines take turns: a connection that asks for a thousand
+//! things at once stands in its own way.
+//!
+//! Invariants. A line is in `turns` exactly once while somebody waits in it, and in `free` exactly once while nobody does. Numbers are
+//! given in rising order and never twice, and a line lets go of them in that order: who has a number has passed when `Line::passed` has
+//! reached it, also when the line has become another connection's since then. A line that is made anew starts with the number given last, so
+//! that who held one of the lines before it has passed as well.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,37 +23,114 @@ const FREE: usize = 128;
 /// Requests begun in one round.
 const LOT: usize = 64;
 
+/// Those of one line that begin one after the other when its turn comes: answers on one connection are written together.
+const RUN: usize = 4;
+/// Lines kept for the next crowd.
+const KEPT: usize = 256;
+
 /// A place among those who wait.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub enum RequestTicket {
     /// Has not asked.
     #[default]
     New,
-    /// Has this number.
-    Waiting(u64),
+    /// Waits there.
+    Waiting(PlaceInLine),
     /// May begin, and has not yet.
     Passed,
 }
 
+/// Which line it is and which number in it. The default is nobody's, and has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlaceInLine {
+    line: usize,
+    number: u64,
+}
+
+/// Where the last request of a connection waits, if it still does: the next one stands behind it.
+#[derive(Debug, Default)]
+pub struct LastInLine(Cell<PlaceInLine>);
+
 /// One worker's queue of requests that are not begun.
 pub struct RequestQueue {
-    waiting: RefCell<VecDeque<Waker>>,
-    /// The number of the first that waits.
-    first: Cell<u64>,
+    crowd: RefCell<WaitingCrowd>,
     /// How many may still pass in this round.
     room: Cell<usize>,
     /// Who opens the next round; `None`: is about to.
     waker: Cell<Option<Waker>>,
 }
 
+/// Everybody who waits: see above for what holds.
+#[derive(Default)]
+struct WaitingCrowd {
+    lines: Vec<Line>,
+    /// The lines in which somebody waits: whose turn is next is the first.
+    turns: VecDeque<usize>,
+    /// The lines in which nobody does.
+    free: Vec<usize>,
+    /// The number given last.
+    given: u64,
+}
+
+/// The requests of one connection.
+struct Line {
+    waiting: VecDeque<(u64, Waker)>,
+    /// The highest number that may begin.
+    passed: u64,
+}
+
+impl WaitingCrowd {
+    fn has_passed(&self, place: PlaceInLine) -> bool {
+        self.lines.get(place.line).is_none_or(|line| line.passed >= place.number)
+    }
+
+    /// Lets somebody wait behind `last`, or in a line of its own.
+    fn wait(&mut self, last: PlaceInLine, waker: Waker) -> PlaceInLine {
+        let line = if self.has_passed(last) { self.take_line() } else { last.line };
+        self.given += 1;
+        self.lines[line].waiting.push_back((self.given, waker));
+        PlaceInLine { line, number: self.given }
+    }
+
+    /// A line in which nobody waits, which is to have its turn.
+    fn take_line(&mut self) -> usize {
+        let line = self.free.pop().unwrap_or_else(|| {
+            self.lines.push(Line { waiting: VecDeque::new(), passed: self.given });
+            self.lines.len() - 1
+        });
+        self.turns.push_back(line);
+        line
+    }
+
+    /// Lets up to `LOT` pass, and says how many.
+    fn pass(&mut self) -> usize {
+        let mut lot = 0;
+        while lot < LOT
+            && let Some(number) = self.turns.pop_front()
+        {
+            let line = &mut self.lines[number];
+            let run = line.waiting.len().min(RUN).min(LOT - lot);
+            for (passed, waker) in line.waiting.drain(..run) {
+                line.passed = passed;
+                waker.wake();
+            }
+            lot += run;
+            if line.waiting.is_empty() {
+                self.free.push(number);
+            } else {
+                self.turns.push_back(number);
+            }
+        }
+        if self.turns.is_empty() && self.lines.len() > KEPT {
+            *self = WaitingCrowd { given: self.given, ..WaitingCrowd::default() };
+        }
+        lot
+    }
+}
+
 impl Default for RequestQueue {
     fn default() -> RequestQueue {
-        RequestQueue {
-            waiting: RefCell::default(),
-            first: Cell::new(0),
-            room: Cell::new(LOT),
-            waker: Cell::new(None),
-        }
+        RequestQueue { crowd: RefCell::default(), room: Cell::new(LOT), waker: Cell::new(None) }
     }
 }
 
@@ -54,15 +138,21 @@ impl RequestQueue {
     /// True when anybody may begin at once while `inside` are being served.
     #[must_use]
     pub fn is_open(&self, inside: usize) -> bool {
-        inside < FREE && self.waiting.borrow().is_empty()
+        inside < FREE && self.crowd.borrow().turns.is_empty()
     }
 
-    /// Ready when the holder of `ticket` may begin while `inside` are being served. Who asked before goes first.
-    pub fn poll_pass(&self, cx: &Context<'_>, ticket: &mut RequestTicket, inside: usize) -> Poll<()> {
+    /// Ready when the holder of `ticket` may begin while `inside` are being served. Who asked before on the same connection goes first.
+    pub fn poll_pass(
+        &self,
+        cx: &Context<'_>,
+        ticket: &mut RequestTicket,
+        last: &LastInLine,
+        inside: usize,
+    ) -> Poll<()> {
         match *ticket {
             RequestTicket::New if self.is_open(inside) => Poll::Ready(()),
-            RequestTicket::New => self.poll_enter(cx.waker(), ticket),
-            RequestTicket::Waiting(number) if number >= self.first.get() => Poll::Pending,
+            RequestTicket::New => self.poll_enter(cx.waker(), ticket, last),
+            RequestTicket::Waiting(place) if !self.crowd.borrow().has_passed(place) => Poll::Pending,
             RequestTicket::Waiting(_) | RequestTicket::Passed => {
                 *ticket = RequestTicket::New;
                 Poll::Ready(())
@@ -72,9 +162,9 @@ impl RequestQueue {
 
     /// Wakes `waker` when its holder may begin, which may be at once. For one that has nothing to do before: it is woken once, and then its ticket
     /// passes.
-    pub fn enter(&self, waker: &Waker, inside: usize) -> RequestTicket {
+    pub fn enter(&self, waker: &Waker, last: &LastInLine, inside: usize) -> RequestTicket {
         let mut ticket = RequestTicket::New;
-        if self.is_open(inside) || self.poll_enter(waker, &mut ticket).is_ready() {
+        if self.is_open(inside) || self.poll_enter(waker, &mut ticket, last).is_ready() {
             waker.wake_by_ref();
             ticket = RequestTicket::Passed;
         }
@@ -82,7 +172,7 @@ impl RequestQueue {
     }
 
     #[cold]
-    fn poll_enter(&self, waker: &Waker, ticket: &mut RequestTicket) -> Poll<()> {
+    fn poll_enter(&self, waker: &Waker, ticket: &mut RequestTicket, last: &LastInLine) -> Poll<()> {
         if let Some(opener) = self.waker.take() {
             opener.wake();
         }
@@ -91,9 +181,8 @@ impl RequestQueue {
             self.room.set(room);
             return Poll::Ready(());
         }
-        let mut waiting = self.waiting.borrow_mut();
-        *ticket = RequestTicket::Waiting(self.first.get() + waiting.len() as u64);
-        waiting.push_back(waker.clone());
+        last.0.set(self.crowd.borrow_mut().wait(last.0.get(), waker.clone()));
+        *ticket = RequestTicket::Waiting(last.0.get());
         Poll::Pending
     }
 
@@ -113,105 +202,10 @@ impl RequestQueue {
 
     /// Opens a round. How many passed in the last one or will in this one.
     fn open(&self) -> usize {
-        let mut waiting = self.waiting.borrow_mut();
-        let lot = waiting.len().min(LOT);
-        self.first.set(self.first.get() + lot as u64);
-        waiting.drain(..lot).for_each(Waker::wake);
+        let lot = self.crowd.borrow_mut().pass();
         LOT - self.room.replace(LOT - lot) + lot
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::Wake;
-
-    use super::*;
-
-    /// Counts how often it was woken.
-    #[derive(Default)]
-    struct Bell(AtomicUsize);
-
-    impl Wake for Bell {
-        fn wake(self: Arc<Bell>) {
-            self.0.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    /// Who wants to pass, one after the other, and which of them have.
-    struct Crowd {
-        request_queue: RequestQueue,
-        tickets: Vec<RequestTicket>,
-        bell: Arc<Bell>,
-    }
-
-    impl Crowd {
-        fn new(count: usize) -> Crowd {
-            let tickets = (0..count).map(|_| RequestTicket::default()).collect();
-            Crowd { request_queue: RequestQueue::default(), tickets, bell: Arc::default() }
-        }
-
-        /// The places of those who pass when everybody asks once.
-        fn pass(&mut self, inside: usize) -> Vec<usize> {
-            let waker = Waker::from(Arc::clone(&self.bell));
-            let cx = Context::from_waker(&waker);
-            let asked = self.tickets.iter_mut().enumerate();
-            asked
-                .filter_map(|(place, ticket)| {
-                    self.request_queue.poll_pass(&cx, ticket, inside).is_ready().then_some(place)
-                })
-                .collect()
-        }
-
-        fn woken(&self) -> usize {
-            self.bell.0.swap(0, Ordering::AcqRel)
-        }
-    }
-
-    #[test]
-    fn while_few_are_inside_everybody_passes() {
-        let mut crowd = Crowd::new(1000);
-        assert_eq!(crowd.pass(FREE - 1).len(), 1000);
-        assert_eq!(crowd.request_queue.open(), 0, "nobody was counted");
-    }
-
-    #[test]
-    fn a_round_is_a_lot_in_the_order_in_which_they_came() {
-        let mut crowd = Crowd::new(2 * LOT + 10);
-        assert!(crowd.pass(FREE).into_iter().eq(0..LOT));
-        crowd.tickets.drain(..LOT);
-        assert!(crowd.pass(FREE).is_empty(), "the round is over");
-        assert_eq!((crowd.request_queue.open(), crowd.woken()), (2 * LOT, LOT));
-        let mut late = Crowd { request_queue: std::mem::take(&mut crowd.request_queue), ..Crowd::new(1) };
-        assert!(late.pass(0).is_empty(), "who comes now does not overtake, however few are inside");
-        crowd.request_queue = late.request_queue;
-        assert!(crowd.pass(FREE).into_iter().eq(0..LOT));
-        crowd.tickets.drain(..LOT);
-        assert_eq!(
-            (crowd.request_queue.open(), crowd.woken()),
-            (LOT + 11, 10),
-            "the last one has a bell of its own"
-        );
-        assert!(crowd.pass(FREE).into_iter().eq(0..10));
-    }
-
-    #[test]
-    fn a_round_without_anybody_is_the_last_until_somebody_comes() {
-        let mut crowd = Crowd::new(1);
-        let bell = Arc::new(Bell::default());
-        let waker = Waker::from(Arc::clone(&bell));
-        let poll = |request_queue: &RequestQueue| {
-            let mut rounds = std::pin::pin!(request_queue.let_in());
-            assert!(rounds.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-            bell.0.swap(0, Ordering::AcqRel)
-        };
-        assert_eq!(poll(&crowd.request_queue), 0, "nobody is let in");
-        assert_eq!(crowd.pass(FREE), [0]);
-        assert_eq!(bell.0.swap(0, Ordering::AcqRel), 1, "and is called");
-        assert_eq!(crowd.pass(FREE), [0]);
-        assert_eq!(bell.0.load(Ordering::Acquire), 0, "once");
-        assert_eq!(poll(&crowd.request_queue), 1, "two have passed");
-        assert_eq!(poll(&crowd.request_queue), 0, "nobody has");
-    }
-}
+mod tests;

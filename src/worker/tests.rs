@@ -11,7 +11,7 @@ use super::*;
 use crate::message::{ListenerId, Peer};
 use crate::net::socket::{self, Accepted};
 use crate::proxy::fixtures::context;
-use crate::proxy::request_queue::RequestTicket;
+use crate::proxy::request_queue::{LastInLine, RequestTicket};
 
 /// Far more than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
@@ -94,7 +94,8 @@ fn a_worker_ends_with_its_request_queue() {
     let mut tickets: Vec<RequestTicket> = (0..1000).map(|_| RequestTicket::default()).collect();
     // So many at once that some have to wait for the next round.
     for ticket in &mut tickets {
-        let _ = ctx.request_queue.poll_pass(&Context::from_waker(&bomb), ticket, 1000);
+        let _ =
+            ctx.request_queue.poll_pass(&Context::from_waker(&bomb), ticket, &LastInLine::default(), 1000);
     }
     assert_eq!(
         fault(&ctx, Vec::new(), alone(&ctx), async {}),

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::engine::Engine;
 use crate::proxy::http::client::Client;
+use crate::proxy::request_queue::LastInLine;
 
 /// Bytes that are worth a write of their own.
 const MUCH: usize = 64 * 1024;
@@ -17,6 +18,8 @@ const MUCH: usize = 64 * 1024;
 pub struct Http2Session {
     /// The connection.
     pub client: Rc<Client>,
+    /// Its last stream that waits to be begun.
+    pub last_in_line: LastInLine,
     engine: RefCell<Engine>,
     /// Who writes what streams append.
     writer: RefCell<Option<Waker>>,
@@ -28,8 +31,13 @@ impl Http2Session {
     /// A connection of which nothing was read.
     #[must_use]
     pub fn new(client: Rc<Client>, engine: Engine) -> Rc<Http2Session> {
-        let (writer, is_stirred) = (RefCell::default(), Cell::new(false));
-        Rc::new(Http2Session { client, engine: RefCell::new(engine), writer, is_stirred })
+        Rc::new(Http2Session {
+            client,
+            last_in_line: LastInLine::default(),
+            engine: RefCell::new(engine),
+            writer: RefCell::default(),
+            is_stirred: Cell::new(false),
+        })
     }
 
     /// The engine, for one call.

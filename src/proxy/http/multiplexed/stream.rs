@@ -72,7 +72,9 @@ pub(super) fn begin(session: &Rc<Http2Session>, id: u32) {
         // It is counted itself.
         let inside = ctx.requests_inside().saturating_sub(1);
         // What it has to wait for is its turn: it need not run to find that out.
-        let ticket = waiting.map_or(RequestTicket::New, |waker| ctx.request_queue.enter(waker, inside));
+        let ticket = waiting.map_or(RequestTicket::New, |waker| {
+            ctx.request_queue.enter(waker, &session.last_in_line, inside)
+        });
         StreamJob { session: Rc::<Http2Session>::clone(session), id, ticket }
     };
     ctx.stream_tasks.begin(make, serve);
@@ -87,7 +89,8 @@ async fn serve(StreamJob { session, id, mut ticket }: StreamJob, papers: &mut St
     let ctx = &session.client.ctx;
     poll_fn(|cx| {
         // It is counted itself.
-        ctx.request_queue.poll_pass(cx, &mut ticket, ctx.requests_inside().saturating_sub(1))
+        let inside = ctx.requests_inside().saturating_sub(1);
+        ctx.request_queue.poll_pass(cx, &mut ticket, &session.last_in_line, inside)
     })
     .await;
     let cut = session.engine().cut_cause(id);
