@@ -109,14 +109,17 @@ class Backend(Process):
 
 
 class Keel(Process):
-    """evenkeel in front of backends, each a port here or a host with its port; `more` goes into the target, `top` above it."""
+    """evenkeel in front of backends, each a port here or a host with its port; `more` goes into the target, `top` above it.
 
-    def __init__(self, ports, more="", top="", health="health_check: off", descriptors=None):
+    Or with a config of another shape, which `config` makes for the port.
+    """
+
+    def __init__(self, ports=(), more="", top="", health="health_check: off", descriptors=None, config=None):
         self.port = free_port()
         places = (port if isinstance(port, tuple) else ("127.0.0.1", port) for port in ports)
         lines = "".join(f"      - {{host: {host}, port: {port}}}\n" for host, port in places)
         self.config = tempfile.NamedTemporaryFile("w", suffix=".yaml")
-        self.config.write(f"{top}\ntargets:\n  web:\n    protocol: http\n    listener: {self.port}\n"
+        self.config.write(config(self.port) if config else f"{top}\ntargets:\n  web:\n    protocol: http\n    listener: {self.port}\n"
                           f"    {health}\n{more}    backends:\n{lines}")
         self.config.flush()
         super().__init__(os.path.join(BUILT, "evenkeel"), "--config", self.config.name, descriptors=descriptors)

@@ -19,6 +19,9 @@ use crate::tick::Tick;
 /// How often the table is looked through while deadlines are being set.
 pub const GRANULARITY: Duration = Duration::from_millis(20);
 
+/// So many tasks are woken before others have their turn: where thousands give up in the same moment, each closes a connection.
+const LOT: usize = 64;
+
 /// The clock that nobody sets. It begins at [`Tick::ZERO`] when the machine starts, and has left that behind when a process
 /// reads it: a Record takes that tick for "did not happen". Not `Instant`: the difference of two of those costs several
 /// times as much as the reading.
@@ -75,7 +78,11 @@ impl Ticker {
             } else {
                 self.rest().await;
             }
-            self.tick(now());
+            let mut from = self.begin_look(now());
+            while let Some(next) = self.look(from) {
+                from = next;
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -95,19 +102,41 @@ impl Ticker {
 
     /// Wakes every connection whose deadline has come.
     pub fn tick(&self, now: Tick) {
+        let mut from = self.begin_look(now);
+        while let Some(next) = self.look(from) {
+            from = next;
+        }
+    }
+
+    /// Reads the clock. From which slot on the table is to be looked through.
+    fn begin_look(&self, now: Tick) -> usize {
         self.coarse.set(now);
         if self.earliest.get() > now {
-            return;
+            return usize::MAX;
         }
-        let mut earliest = Tick::NEVER;
-        for (_, slot) in self.slots.borrow_mut().iter_mut() {
+        // As low as the lowest of those that are looked at or put down from now on.
+        self.earliest.set(Tick::NEVER);
+        0
+    }
+
+    /// Wakes those from slot `from` on whose deadline has come, [`LOT`] of them at the most. The slot after the last one; `None`: all were looked at.
+    fn look(&self, from: usize) -> Option<usize> {
+        let (now, mut earliest, mut woken) = (self.coarse.get(), self.earliest.get(), 0);
+        let mut slots = self.slots.borrow_mut();
+        let mut keys = from..slots.capacity();
+        while woken < LOT
+            && let Some(key) = keys.next()
+        {
+            let Some(slot) = slots.get_mut(key) else { continue };
             if slot.due > now {
                 earliest = earliest.min(slot.due);
             } else if let Some(waker) = slot.waker.take() {
                 waker.wake();
+                woken += 1;
             }
         }
         self.earliest.set(earliest);
+        (!keys.is_empty()).then_some(keys.start)
     }
 
     /// Wakes everybody who waits on a deadline, due or not: they look again at whatever else they watch.
@@ -375,6 +404,34 @@ mod tests {
         let read = ticker.coarse.get();
         deadline.set(Duration::from_secs(2));
         assert_eq!(ticker.coarse.get(), read);
+    }
+
+    #[test]
+    fn thousands_that_are_due_at_once_are_woken_in_lots_and_none_is_forgotten() {
+        let ticker = Ticker::new();
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let start = now();
+        let wait = |seconds| {
+            let deadline = ticker.deadline();
+            deadline.set_at(start.after(Duration::from_secs(seconds)));
+            assert!(deadline.poll(&mut Context::from_waker(&waker)).is_pending());
+            deadline
+        };
+        let due: Vec<Deadline> = (0..2 * LOT).map(|_| wait(5)).collect();
+        let _late = wait(60);
+        let from = ticker.begin_look(start.after(Duration::from_secs(10)));
+        let next = ticker.look(from);
+        assert_eq!((next, woken.0.load(Ordering::Relaxed)), (Some(LOT), LOT));
+        // One that is over takes its slot with it, and another one gets it.
+        drop(due);
+        let _again = wait(30);
+        assert!(next.and_then(|from| ticker.look(from)).is_none());
+        assert_eq!(woken.0.load(Ordering::Relaxed), LOT, "who is gone is not woken");
+        for (seconds, count) in [(29, 0), (30, 1), (59, 1), (60, 2)] {
+            ticker.tick(start.after(Duration::from_secs(seconds)));
+            assert_eq!(woken.0.load(Ordering::Relaxed), LOT + count, "after {seconds} s");
+        }
     }
 
     #[test]

@@ -8,10 +8,10 @@
 //! Those of one connection wait in one line, in the order in which they came, and the lines take turns: a connection that asks for a thousand
 //! things at once stands in its own way.
 //!
-//! Invariants. A line is in `turns` exactly once while somebody waits in it, and in `free` exactly once while nobody does. Numbers are
-//! given in rising order and never twice, and a line lets go of them in that order: who has a number has passed when `Line::passed` has
-//! reached it, also when the line has become another connection's since then. A line that is made anew starts with the number given last, so
-//! that who held one of the lines before it has passed as well.
+//! Invariants. A line is in `turns` exactly once while somebody waits in it, and in `free` exactly once while nobody does. It numbers those
+//! who wait in rising order, never one twice, and lets go of them in that order: who has a number has passed when `Line::passed` has reached
+//! it, also when the line has become another connection's since then. A line that is made anew begins above all numbers of those that were
+//! given back, so that who waited in one of them has passed as well.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,8 +23,10 @@ const FREE: usize = 128;
 /// Requests begun in one round.
 const LOT: usize = 64;
 
-/// Those of one line that begin one after the other when its turn comes: answers on one connection are written together.
-const RUN: usize = 4;
+/// A line of up to so many has one turn: answers on one connection are written together.
+const SHORT: usize = 32;
+/// Those of a longer line that begin when it has its turn.
+const RUN: usize = 8;
 /// Lines kept for the next crowd.
 const KEPT: usize = 256;
 
@@ -68,13 +70,15 @@ struct WaitingCrowd {
     turns: VecDeque<usize>,
     /// The lines in which nobody does.
     free: Vec<usize>,
-    /// The number given last.
-    given: u64,
+    /// No line that was given back had a number above this.
+    base: u64,
 }
 
 /// The requests of one connection.
 struct Line {
-    waiting: VecDeque<(u64, Waker)>,
+    waiting: VecDeque<Waker>,
+    /// How many begin in each of its turns, from its first turn until nobody waits in it.
+    run: usize,
     /// The highest number that may begin.
     passed: u64,
 }
@@ -87,15 +91,15 @@ impl WaitingCrowd {
     /// Lets somebody wait behind `last`, or in a line of its own.
     fn wait(&mut self, last: PlaceInLine, waker: Waker) -> PlaceInLine {
         let line = if self.has_passed(last) { self.take_line() } else { last.line };
-        self.given += 1;
-        self.lines[line].waiting.push_back((self.given, waker));
-        PlaceInLine { line, number: self.given }
+        let Line { waiting, passed, .. } = &mut self.lines[line];
+        waiting.push_back(waker);
+        PlaceInLine { line, number: *passed + waiting.len() as u64 }
     }
 
     /// A line in which nobody waits, which is to have its turn.
     fn take_line(&mut self) -> usize {
         let line = self.free.pop().unwrap_or_else(|| {
-            self.lines.push(Line { waiting: VecDeque::new(), passed: self.given });
+            self.lines.push(Line { waiting: VecDeque::new(), run: 0, passed: self.base });
             self.lines.len() - 1
         });
         self.turns.push_back(line);
@@ -109,20 +113,23 @@ impl WaitingCrowd {
             && let Some(number) = self.turns.pop_front()
         {
             let line = &mut self.lines[number];
-            let run = line.waiting.len().min(RUN).min(LOT - lot);
-            for (passed, waker) in line.waiting.drain(..run) {
-                line.passed = passed;
-                waker.wake();
+            if line.run == 0 {
+                line.run = if line.waiting.len() > SHORT { RUN } else { SHORT };
             }
+            let run = line.waiting.len().min(line.run).min(LOT - lot);
+            line.waiting.drain(..run).for_each(Waker::wake);
+            line.passed += run as u64;
             lot += run;
             if line.waiting.is_empty() {
+                line.run = 0;
                 self.free.push(number);
             } else {
                 self.turns.push_back(number);
             }
         }
         if self.turns.is_empty() && self.lines.len() > KEPT {
-            *self = WaitingCrowd { given: self.given, ..WaitingCrowd::default() };
+            let base = self.lines.iter().map(|line| line.passed).max().unwrap_or_default();
+            *self = WaitingCrowd { base, ..WaitingCrowd::default() };
         }
         lot
     }

@@ -133,6 +133,12 @@ impl Http2Stream {
         }
     }
 
+    /// True while somebody waits for something to happen to it.
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
+        self.waker.is_some()
+    }
+
     /// True while the protocol counts it as open.
     #[must_use]
     pub fn is_open(&self) -> bool {

@@ -8,6 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::task::yield_now;
+
 use super::stream;
 use crate::config::model::Http2;
 use crate::message::Cause;
@@ -28,12 +30,26 @@ const READS: usize = 4;
 /// How long after the first GOAWAY the second one comes, if the client does not answer before.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// Streams of an ended connection that are woken in one turn.
+const WOKEN: usize = 8;
+
 /// Cuts the streams of a connection whose task ends before them.
 struct CutStreams<'a>(&'a Http2Session);
+
+impl CutStreams<'_> {
+    /// The same, some of them after others.
+    async fn cut(&self) {
+        self.0.engine().close(GONE);
+        while self.0.engine().wake_cut(WOKEN) {
+            yield_now().await;
+        }
+    }
+}
 
 impl Drop for CutStreams<'_> {
     fn drop(&mut self) {
         self.0.engine().close(GONE);
+        let _ = self.0.engine().wake_cut(usize::MAX);
     }
 }
 
@@ -81,11 +97,13 @@ pub async fn serve(client: Rc<Client>) {
         farewell.set(age - age / 10 * part / 1024);
     }
     let end = {
-        let _cut = CutStreams(&session);
+        let streams = CutStreams(&session);
         let (turn, early) = (ctx.turns(), ctx.ticker.deadline());
         let mut waits =
             Waits { wait: ClientWait::Nothing, has_ended: false, farewell: &farewell, early, here, turn };
-        poll_fn(|cx| poll(&session, &mut waits, cx)).await
+        let end = poll_fn(|cx| poll(&session, &mut waits, cx)).await;
+        streams.cut().await;
+        end
     };
     if let Some(address) = address {
         // What it has begun with is noted already.
@@ -177,9 +195,10 @@ fn poll(session: &Rc<Http2Session>, waits: &mut Waits<'_>, cx: &mut Context<'_>)
     }
     let is_late = poll_patience(client, &mut engine, waits, cx);
     let has_more = !engine.output().is_empty() && is_told;
+    let has_sleepers = engine.wake_cut(WOKEN);
     drop(engine);
-    if is_late || has_more {
-        // There is something new to be said.
+    if is_late || has_more || has_sleepers {
+        // There is something new to be said, or somebody to be told.
         cx.waker().wake_by_ref();
     }
     Poll::Pending

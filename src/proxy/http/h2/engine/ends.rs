@@ -12,7 +12,7 @@ use super::{
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::frame;
-use crate::proxy::http::h2::stream::Cut;
+use crate::proxy::http::h2::stream::{Cut, Http2Stream};
 
 impl Engine {
     /// Says that it will end. Streams that are on their way are served: the first of the two steps (RFC 9113 §6.8).
@@ -45,7 +45,7 @@ impl Engine {
         }
     }
 
-    /// Ends it for a fault of the peer. Every stream is cut.
+    /// Ends it for a fault of the peer. Every stream is cut, and is to be told so by [`Engine::wake_cut`].
     pub fn fail(&mut self, fault: Http2Fault) {
         if self.over.is_none() {
             frame::goaway(self.out.end(&self.space), self.last, fault.code, fault.why);
@@ -53,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// Ends it without a word: the peer is gone.
+    /// Ends it without a word, since the peer is gone. Else like [`Engine::fail`].
     pub fn close(&mut self, fault: Http2Fault) {
         if self.over.is_some() {
             return;
@@ -61,8 +61,19 @@ impl Engine {
         self.over = Some(fault);
         for stream in self.streams.values_mut() {
             stream.cut.get_or_insert(Cut { code: fault.code, cause: Cause::ClientGone });
-            stream.wake();
         }
+    }
+
+    /// Wakes some streams of a connection that has ended, `most` of them at once: each has a connection to a backend to close, and when a crowd
+    /// goes others are to have their turn in between. True: there are more.
+    #[must_use]
+    pub fn wake_cut(&mut self, most: usize) -> bool {
+        if self.over.is_none() {
+            return false;
+        }
+        let mut asleep = self.streams.values_mut().filter(|stream| stream.is_asleep());
+        asleep.by_ref().take(most).for_each(Http2Stream::wake);
+        asleep.next().is_some()
     }
 
     /// Cuts a stream for what the client has done wrong on it.

@@ -55,3 +55,30 @@ fn no_more_than_a_few_streams_are_borne_with() {
     assert_eq!(reset, (1..).step_by(2).take(10).collect::<Vec<u32>>(), "the oldest");
     assert_eq!(pair.engine.early.len(), EARLY);
 }
+
+#[test]
+fn the_end_of_the_connection_cuts_every_stream_and_wakes_its_task() {
+    let mut pair = Pair::greeted();
+    let ids = [1, 3, 5, 7];
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    for id in ids {
+        pair.ask(id, false, &[]);
+        assert!(pair.engine.poll_cut(id, &Context::from_waker(&waker)).is_pending());
+    }
+    assert!(!pair.engine.wake_cut(4), "none is cut");
+    assert_eq!(bell.0.load(Ordering::Acquire), 0);
+    pair.frame(frame::PUSH_PROMISE, 0, 1, &[]);
+    for (woken, more) in [(2, true), (4, false), (4, false)] {
+        assert_eq!(pair.engine.wake_cut(2), more);
+        assert_eq!(bell.0.load(Ordering::Acquire), woken, "some after the others");
+    }
+    for id in ids {
+        assert!(matches!(pair.engine.poll_cut(id, &Context::from_waker(&waker)), Poll::Ready(_)));
+    }
+    assert_eq!(pair.ended_with(), Some(ErrorCode::PROTOCOL_ERROR));
+    for id in ids {
+        pair.engine.release(id, || Tick(1));
+    }
+    assert!(pair.read().is_empty(), "nothing follows the last word");
+}

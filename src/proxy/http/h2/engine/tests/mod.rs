@@ -375,21 +375,6 @@ fn an_end_comes_in_two_steps_and_loses_no_stream() {
 }
 
 #[test]
-fn the_end_of_the_connection_cuts_every_stream_and_wakes_its_task() {
-    let mut pair = Pair::greeted();
-    pair.ask(1, false, &[]);
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(Arc::clone(&bell));
-    assert!(pair.engine.poll_cut(1, &Context::from_waker(&waker)).is_pending());
-    pair.frame(frame::PUSH_PROMISE, 0, 1, &[]);
-    assert_eq!(bell.0.load(Ordering::Acquire), 1);
-    assert!(matches!(pair.engine.poll_cut(1, &Context::from_waker(&waker)), Poll::Ready(_)));
-    assert_eq!(pair.ended_with(), Some(ErrorCode::PROTOCOL_ERROR));
-    pair.engine.release(1, || Tick(1));
-    assert!(pair.read().is_empty(), "nothing follows the last word");
-}
-
-#[test]
 fn streams_that_say_nothing_of_their_priority_take_turns() {
     let mut pair = Pair::greeted_by(EngineLimits { streams: 128, ..LIMITS });
     let bell = Arc::new(Bell::default());

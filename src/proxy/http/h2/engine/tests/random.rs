@@ -258,6 +258,7 @@ impl Play {
     /// What holds at any time.
     fn check(&mut self) {
         let Play { pair, tasks, .. } = self;
+        while pair.engine.wake_cut(1) {}
         let engine = &pair.engine;
         assert_eq!(engine.tasks(), tasks.len(), "the table holds what has a task");
         assert!(engine.tasks() <= TASKS);
