@@ -67,6 +67,13 @@ impl Head {
         self.set_request_line(Span::new(0, method.len()), target, target, Span::default());
     }
 
+    /// The same of an answer that came with HTTP/2.
+    pub fn begin_answer(&mut self, status: u16) {
+        let start = Head::answer(status);
+        self.bytes.extend_from_slice(&start.bytes);
+        (self.status, self.reason, self.version) = (status, start.reason, Version::Http2);
+    }
+
     /// Appends the Host of a request that has none yet: `host: `, an authority and CRLF.
     pub fn push_host(&mut self, line: &[u8]) {
         self.push_line(HeaderField::Host, line, b"host".len());

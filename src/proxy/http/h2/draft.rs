@@ -3,6 +3,8 @@
 //! What comes out is written to backends as HTTP/1.1 by copying it, so whatever another reader could take for something else
 //! ends here: a blank in `:path`, a second authority, a length that is not that of the body.
 
+pub mod answer;
+
 use crate::message::{Cause, Framing, Head, HeaderField, LineRun};
 use crate::proxy::http::h1::chunk::is_barred_trailer;
 use crate::proxy::http::h1::{classes, framing, parse};

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::engine::Engine;
+use super::engine::serving::Serving;
 use crate::proxy::http::client::Client;
 use crate::proxy::request_queue::LastInLine;
 
@@ -20,7 +21,7 @@ pub struct Http2Session {
     pub client: Rc<Client>,
     /// Its last stream that waits to be begun.
     pub last_in_line: LastInLine,
-    engine: RefCell<Engine>,
+    engine: RefCell<Engine<Serving>>,
     /// Who writes what streams append.
     writer: RefCell<Option<Waker>>,
     /// It was woken and has not looked yet.
@@ -30,7 +31,7 @@ pub struct Http2Session {
 impl Http2Session {
     /// A connection of which nothing was read.
     #[must_use]
-    pub fn new(client: Rc<Client>, engine: Engine) -> Rc<Http2Session> {
+    pub fn new(client: Rc<Client>, engine: Engine<Serving>) -> Rc<Http2Session> {
         Rc::new(Http2Session {
             client,
             last_in_line: LastInLine::default(),
@@ -43,7 +44,7 @@ impl Http2Session {
     /// The engine, for one call.
     #[must_use]
     #[inline]
-    pub fn engine(&self) -> RefMut<'_, Engine> {
+    pub fn engine(&self) -> RefMut<'_, Engine<Serving>> {
         self.engine.borrow_mut()
     }
 

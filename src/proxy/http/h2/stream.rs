@@ -21,6 +21,8 @@ pub struct Cut {
     pub code: ErrorCode,
     /// Why, for whoever serves it.
     pub cause: Cause,
+    /// By the peer: it knows that nothing more is to come.
+    pub theirs: bool,
 }
 
 /// A request whose head is complete, for whoever serves it.
@@ -57,10 +59,10 @@ pub struct PartialHead {
     pub started: Tick,
 }
 
-/// A stream with a task.
-pub struct Http2Stream {
+/// A stream with a task. `A`: what comes on it before a body.
+pub struct Http2Stream<A> {
     /// What its task has not taken yet.
-    pub arrived: Option<Box<ArrivedRequest>>,
+    pub arrived: A,
     /// What came of the body and was not read.
     pub held: VecDeque<u8>,
     /// All of that was read at some time since the client was last allowed more.
@@ -93,12 +95,12 @@ pub struct Http2Stream {
     waker: Option<Waker>,
 }
 
-impl Http2Stream {
+impl<A: Default> Http2Stream<A> {
     /// One on which nothing was sent or received yet but its head.
     #[must_use]
-    pub fn new(receive: ReceiveWindow, send: SendWindow, priority: Priority, opened: Tick) -> Http2Stream {
+    pub fn new(receive: ReceiveWindow, send: SendWindow, priority: Priority, opened: Tick) -> Http2Stream<A> {
         Http2Stream {
-            arrived: None,
+            arrived: A::default(),
             held: VecDeque::new(),
             drained: false,
             trailers: Vec::new(),

@@ -20,7 +20,8 @@ use crate::proxy::http::client::Client;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::debts;
 use crate::proxy::http::h2::draft::HeadLimits;
-use crate::proxy::http::h2::engine::{Engine, EngineLimits, Http2Fault, Misshapen};
+use crate::proxy::http::h2::engine::serving::{Misshapen, Serving};
+use crate::proxy::http::h2::engine::{Engine, EngineLimits, Http2Fault};
 use crate::proxy::http::h2::session::Http2Session;
 use crate::proxy::http::parting::discard_input;
 use crate::proxy::recording::Recording;
@@ -195,7 +196,7 @@ fn poll(session: &Rc<Http2Session>, waits: &mut Waits<'_>, cx: &mut Context<'_>)
     }
     let is_late = poll_patience(client, &mut engine, waits, cx);
     let has_more = !engine.output().is_empty() && is_told;
-    let has_sleepers = engine.wake_cut(WOKEN);
+    let has_sleepers = engine.fault().is_some() && engine.wake_cut(WOKEN);
     drop(engine);
     if is_late || has_more || has_sleepers {
         // There is something new to be said, or somebody to be told.
@@ -253,7 +254,7 @@ fn serve_opened(session: &Rc<Http2Session>) {
 
 /// Resets streams that were answered early, when they are due.
 #[cold]
-fn poll_early(engine: &mut Engine, deadline: &Deadline, cx: &mut Context<'_>) {
+fn poll_early(engine: &mut Engine<Serving>, deadline: &Deadline, cx: &mut Context<'_>) {
     while let Some(left) = engine.reset_early(now()) {
         deadline.set(left);
         if deadline.poll(cx).is_pending() {
@@ -270,7 +271,12 @@ fn poll_stalled(client: &Client, cx: &mut Context<'_>) -> Poll<()> {
 }
 
 /// What the client may take its time over, and no longer. True: it was too slow, and the engine has said so.
-fn poll_patience(client: &Client, engine: &mut Engine, waits: &mut Waits<'_>, cx: &mut Context<'_>) -> bool {
+fn poll_patience(
+    client: &Client,
+    engine: &mut Engine<Serving>,
+    waits: &mut Waits<'_>,
+    cx: &mut Context<'_>,
+) -> bool {
     let (wait, patience, fault) = if waits.has_ended {
         (ClientWait::Presence, client.timeouts().half_closed.unwrap_or(Duration::MAX), GONE)
     } else if engine.is_amidst() {

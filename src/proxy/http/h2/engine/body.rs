@@ -6,6 +6,7 @@ use crate::message::Cause;
 use crate::net::{Buffer, FreeList};
 use crate::tick::Tick;
 
+use super::role::Role;
 use super::{Engine, Http2Fault, Outcome, Past, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
@@ -26,7 +27,7 @@ pub enum Inflow {
     End,
 }
 
-impl Engine {
+impl<R: Role> Engine<R> {
     pub(super) fn data(&mut self, head: FrameHead, payload: &[u8], now: Tick) -> Outcome {
         let id = head.stream;
         if id == 0 || self.is_idle(id) {
@@ -58,13 +59,13 @@ impl Engine {
                 Some(Past::Ours) if content.len() >= TINY => Ok(()),
                 Some(Past::Ours) => self.charge(Toll::TinyData, now),
                 Some(Past::Whole | Past::Theirs) | None => {
-                    self.refuse(id, ErrorCode::STREAM_CLOSED, Cause::BadFrame, now)
+                    self.refuse(id, ErrorCode::STREAM_CLOSED, R::BAD_FRAME, now)
                 }
             };
         };
         if let Some(cut) = stream.cut {
             self.give_connection(payload.len());
-            if cut.cause == Cause::ClientGone {
+            if cut.theirs {
                 return Err(Http2Fault {
                     code: ErrorCode::STREAM_CLOSED,
                     why: "DATA on a stream that was reset",
@@ -72,16 +73,18 @@ impl Engine {
             }
             return if content.len() >= TINY { Ok(()) } else { self.charge(Toll::TinyData, now) };
         }
-        let verdict = if stream.ended {
-            Err((ErrorCode::STREAM_CLOSED, Cause::BadFrame))
+        let verdict = if R::is_head_due(&stream.arrived) {
+            Err((ErrorCode::PROTOCOL_ERROR, R::BAD_FRAME))
+        } else if stream.ended {
+            Err((ErrorCode::STREAM_CLOSED, R::BAD_FRAME))
         } else if stream.receive.take(whole).is_err() {
-            Err((ErrorCode::FLOW_CONTROL_ERROR, Cause::BadFrame))
+            Err((ErrorCode::FLOW_CONTROL_ERROR, R::BAD_FRAME))
         } else {
             match stream.expected.map(|left| left.checked_sub(content.len() as u64)) {
                 None => Ok(None),
                 Some(Some(left)) if !ends || left == 0 => Ok(Some(left)),
                 // The body is not as long as its length says (RFC 9113 §8.1.1).
-                Some(_) => Err((ErrorCode::PROTOCOL_ERROR, Cause::BadLength)),
+                Some(_) => Err((ErrorCode::PROTOCOL_ERROR, R::BAD_LENGTH)),
             }
         };
         match verdict {
@@ -107,7 +110,7 @@ impl Engine {
     pub(super) fn end_body(&mut self, id: u32, trailers: Vec<u8>, now: Tick) -> Outcome {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         if stream.expected.is_some_and(|left| left > 0) {
-            return self.refuse(id, ErrorCode::PROTOCOL_ERROR, Cause::BadLength, now);
+            return self.refuse(id, ErrorCode::PROTOCOL_ERROR, R::BAD_LENGTH, now);
         }
         stream.trailers = trailers;
         stream.ended = true;
@@ -125,7 +128,7 @@ impl Engine {
         cx: &Context<'_>,
         buffers: &FreeList,
     ) -> Poll<Result<Inflow, Cause>> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Err(Cause::ClientGone)) };
+        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Err(R::GONE)) };
         if let Some(cut) = stream.cut {
             return Poll::Ready(Err(cut.cause));
         }

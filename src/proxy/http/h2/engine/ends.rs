@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::message::Cause;
 use crate::tick::Tick;
 
+use super::role::Role;
 use super::{
     DROPPED, EARLY, EARLY_FOR, EarlyStream, Engine, FAREWELL, Http2Fault, Outcome, Past, Phase, REMEMBERED,
 };
@@ -14,7 +15,7 @@ use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::frame;
 use crate::proxy::http::h2::stream::{Cut, Http2Stream};
 
-impl Engine {
+impl<R: Role> Engine<R> {
     /// Says that it will end. Streams that are on their way are served: the first of the two steps (RFC 9113 §6.8).
     pub fn warn(&mut self) {
         if self.phase == Phase::Open && self.over.is_none() {
@@ -41,14 +42,21 @@ impl Engine {
     pub fn leave(&mut self) {
         if !matches!(self.phase, Phase::Leaving(_)) && self.over.is_none() {
             self.phase = Phase::Leaving(self.last);
-            frame::goaway(self.out.end(&self.space), self.last, ErrorCode::NO_ERROR, "");
+            let last = self.last_served();
+            frame::goaway(self.out.end(&self.space), last, ErrorCode::NO_ERROR, "");
         }
+    }
+
+    /// The last stream of the peer's that is served.
+    fn last_served(&self) -> u32 {
+        if R::ASKS { 0 } else { self.last }
     }
 
     /// Ends it for a fault of the peer. Every stream is cut, and is to be told so by [`Engine::wake_cut`].
     pub fn fail(&mut self, fault: Http2Fault) {
         if self.over.is_none() {
-            frame::goaway(self.out.end(&self.space), self.last, fault.code, fault.why);
+            let last = self.last_served();
+            frame::goaway(self.out.end(&self.space), last, fault.code, fault.why);
             self.close(fault);
         }
     }
@@ -60,7 +68,12 @@ impl Engine {
         }
         self.over = Some(fault);
         for stream in self.streams.values_mut() {
-            stream.cut.get_or_insert(Cut { code: fault.code, cause: Cause::ClientGone });
+            if R::ASKS && stream.ended {
+                // Its answer is here, whole.
+                stream.finished = true;
+                continue;
+            }
+            stream.cut.get_or_insert(Cut { code: fault.code, cause: R::GONE, theirs: true });
         }
     }
 
@@ -79,7 +92,8 @@ impl Engine {
     /// Cuts a stream for what the client has done wrong on it.
     pub(super) fn refuse(&mut self, id: u32, code: ErrorCode, cause: Cause, now: Tick) -> Outcome {
         self.reset(id, code, cause);
-        self.charge(Toll::Reset, now)
+        // A backend is not asked for fewer things because some of its answers are bad.
+        if R::ASKS { Ok(()) } else { self.charge(Toll::Reset, now) }
     }
 
     /// Cuts a stream, and says so.
@@ -87,7 +101,7 @@ impl Engine {
         if self.over.is_none() {
             frame::reset(self.out.end(&self.space), id, code);
         }
-        if !self.cut(id, Cut { code, cause }) {
+        if !self.cut(id, Cut { code, cause, theirs: false }) {
             self.remember(id, Past::Ours);
         }
     }
@@ -115,7 +129,7 @@ impl Engine {
     pub fn poll_cut(&mut self, id: u32, cx: &Context<'_>) -> Poll<Cut> {
         let over = self.over;
         let gone =
-            || Cut { code: over.map_or(ErrorCode::CANCEL, |over| over.code), cause: Cause::ClientGone };
+            || Cut { code: over.map_or(ErrorCode::CANCEL, |over| over.code), cause: R::GONE, theirs: true };
         let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(gone()) };
         if let Some(cut) = stream.cut {
             return Poll::Ready(cut);
@@ -127,17 +141,17 @@ impl Engine {
     /// The task of a stream has ended. What it has not finished is cut. `now` is asked for where that matters.
     pub fn release(&mut self, id: u32, now: impl FnOnce() -> Tick) {
         let Some(mut stream) = self.streams.remove(&id) else { return };
-        if stream.cut.is_none() && !stream.finished {
-            // Its answer ends in the middle of nowhere.
-            let code = ErrorCode::INTERNAL_ERROR;
+        if stream.cut.is_none() && !(stream.finished && (stream.ended || !R::ASKS)) {
+            // What is said or heard on it ends in the middle of nowhere.
+            let code = R::ABANDONED;
             if self.over.is_none() {
                 frame::reset(self.out.end(&self.space), id, code);
             }
-            stream.cut = Some(Cut { code, cause: Cause::Done });
+            stream.cut = Some(Cut { code, cause: Cause::Done, theirs: false });
         }
         let held = stream.held.len();
         self.space.release(held);
-        let is_theirs = stream.cut.is_some_and(|cut| cut.cause == Cause::ClientGone);
+        let is_theirs = stream.cut.is_some_and(|cut| cut.theirs);
         let past = match stream.cut {
             None => Past::Whole,
             Some(_) if is_theirs => Past::Theirs,

@@ -1,11 +1,9 @@
 //! What comes in, frame by frame.
 
-use std::time::Duration;
-
-use crate::message::Cause;
 use crate::tick::Tick;
 
-use super::{Engine, FAREWELL, Http2Fault, Outcome, Past, Phase, broken};
+use super::role::Role;
+use super::{Engine, FAREWELL, Http2Fault, Outcome, Phase, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::flow::Overrun;
@@ -13,15 +11,12 @@ use crate::proxy::http::h2::frame::{self, FRAME_HEAD, FRAME_SIZE, FrameHead, PRE
 use crate::proxy::http::h2::priority::Priority;
 use crate::proxy::http::h2::stream::Cut;
 
-/// A stream that was open for so long was not opened to be reset.
-const LATE: Duration = Duration::from_millis(50);
-
 /// A frame of a wrong size (RFC 9113 §4.2).
 pub(super) fn missized(why: &'static str) -> Http2Fault {
     Http2Fault { code: ErrorCode::FRAME_SIZE_ERROR, why }
 }
 
-impl Engine {
+impl<R: Role> Engine<R> {
     /// Takes in what came. Gives how many bytes it has used: the rest is the beginning of a frame.
     pub fn receive(&mut self, input: &[u8], now: Tick) -> usize {
         let mut used = 0;
@@ -76,12 +71,14 @@ impl Engine {
             }
             frame::RST_STREAM => self.reset_by_peer(head, payload, now),
             frame::SETTINGS => self.settings(head, payload, now),
-            frame::PUSH_PROMISE => Err(broken("a client pushes nothing")),
+            frame::PUSH_PROMISE => Err(broken("nobody pushes here")),
             frame::PING => self.ping(head, payload, now),
             frame::GOAWAY if head.stream != 0 => Err(broken("GOAWAY is the connection's")),
             frame::GOAWAY if payload.len() < 8 => Err(missized("GOAWAY has eight bytes")),
-            // It has nothing of ours to give back: we open no streams.
-            frame::GOAWAY => self.charge(Toll::Unknown, now),
+            frame::GOAWAY => {
+                let last = payload.first_chunk().map_or(0, |last| u32::from_be_bytes(*last));
+                R::go_away(self, last & frame::LARGEST_WINDOW, now)
+            }
             frame::WINDOW_UPDATE => self.window_update(head, payload, now),
             frame::CONTINUATION => Err(broken("CONTINUATION of nothing")),
             frame::PRIORITY_UPDATE => self.priority_update(head, payload, now),
@@ -112,6 +109,9 @@ impl Engine {
             self.leave();
             return Ok(());
         }
+        if R::pong(self, payload) {
+            return Ok(());
+        }
         self.charge(Toll::Unknown, now)
     }
 
@@ -120,26 +120,8 @@ impl Engine {
         if head.stream == 0 || self.is_idle(head.stream) {
             return Err(broken("there is no stream to reset"));
         }
-        let cut = Cut { code: ErrorCode(u32::from_be_bytes(code)), cause: Cause::ClientGone };
-        let toll = match self.streams.get(&head.stream) {
-            Some(stream) if stream.cut.is_some() => Toll::ResetAgain,
-            Some(stream) if stream.has_begun => Toll::Cancel,
-            Some(stream) if now.since(stream.opened) >= LATE => Toll::LateReset,
-            None if self.past(head.stream) == Some(Past::Theirs) => Toll::ResetAgain,
-            Some(_) | None => Toll::Reset,
-        };
-        if self.cut(head.stream, cut) {
-            return self.charge(toll, now);
-        }
-        match self.past(head.stream) {
-            // The two have met on their way, and ours was paid for.
-            Some(Past::Ours) => self.charge(Toll::Unknown, now),
-            Some(Past::Early) => {
-                self.end_early(head.stream, Past::Theirs);
-                self.charge(Toll::Cancel, now)
-            }
-            Some(Past::Whole | Past::Theirs) | None => self.charge(toll, now),
-        }
+        let cut = Cut { code: ErrorCode(u32::from_be_bytes(code)), cause: R::GONE, theirs: true };
+        R::reset(self, head.stream, cut, now)
     }
 
     fn window_update(&mut self, head: FrameHead, payload: &[u8], now: Tick) -> Outcome {
@@ -167,10 +149,10 @@ impl Engine {
             return self.charge(Toll::Window, now);
         };
         if more == 0 {
-            return self.refuse(head.stream, ErrorCode::PROTOCOL_ERROR, Cause::BadFrame, now);
+            return self.refuse(head.stream, ErrorCode::PROTOCOL_ERROR, R::BAD_FRAME, now);
         }
         if stream.send.change(more.into()).is_err() {
-            return self.refuse(head.stream, ErrorCode::FLOW_CONTROL_ERROR, Cause::BadFrame, now);
+            return self.refuse(head.stream, ErrorCode::FLOW_CONTROL_ERROR, R::BAD_FRAME, now);
         }
         stream.wake();
         self.charge(Toll::Window, now)

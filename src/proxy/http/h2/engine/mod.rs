@@ -7,11 +7,14 @@
 //! Invariants. The table holds the streams that have a task, and no other. After `over` is set nothing is read any more, and every stream is cut. Nothing is queued without bound: heads and answers stop at [`OUT`]
 //! bytes that the client has not taken, control frames with the reading at [`UNREAD`], bodies at their windows.
 
+pub mod asking;
 pub mod body;
 mod ends;
 mod frames;
 mod heads;
+pub mod role;
 mod send;
+pub mod serving;
 mod settings;
 
 use std::collections::VecDeque;
@@ -21,19 +24,18 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use crate::message::Cause;
 use crate::tick::Tick;
 
 use super::budget::{PeerBudget, Toll};
 use super::code::ErrorCode;
 use super::draft::HeadLimits;
 use super::flow::{ReceiveWindow, SendWindow};
-use super::frame;
+use super::frame::PREFACE;
 use super::hpack::HpackDecoder;
 use super::output::Output;
-use super::repeated::RepeatedLines;
 use super::space::Http2Space;
-use super::stream::{ArrivedRequest, Http2Stream, PartialHead};
+use super::stream::{Http2Stream, PartialHead};
+use role::Role;
 
 /// Bytes of heads and answers that may wait for the client.
 pub const OUT: usize = 256 * 1024;
@@ -106,14 +108,6 @@ struct EarlyStream {
     dropped: u32,
 }
 
-/// A request that nobody is to serve: its stream is reset already.
-pub struct Misshapen {
-    /// As much as there is of it.
-    pub request: Box<ArrivedRequest>,
-    /// What is wrong with it.
-    pub cause: Cause,
-}
-
 /// Why a connection can't go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http2Fault {
@@ -144,7 +138,9 @@ impl Hasher for StreamHasher {
 }
 
 /// One connection.
-pub struct Engine {
+pub struct Engine<R: Role> {
+    /// What only one of the two ends has.
+    side: R,
     limits: EngineLimits,
     space: Rc<Http2Space>,
     out: Output,
@@ -157,20 +153,16 @@ pub struct Engine {
     /// SETTINGS of ours that the peer has not answered.
     unanswered: u32,
     decoder: HpackDecoder,
-    /// What its last requests had in common.
-    repeated: RepeatedLines,
     /// The table of the peer's decoder was told to be empty.
     is_encoder_begun: bool,
     /// A head that comes in several frames.
     block: Option<Box<PartialHead>>,
-    streams: HashMap<u32, Http2Stream, BuildHasherDefault<StreamHasher>>,
+    streams: HashMap<u32, Http2Stream<R::Arrived>, BuildHasherDefault<StreamHasher>>,
     past: VecDeque<(u32, Past)>,
     /// Streams that are [`Past::Early`]; they are not in `streams`, and not in `past` before they end.
     early: VecDeque<EarlyStream>,
-    /// The largest number of a stream that the peer has opened.
+    /// The largest number of a stream that was opened.
     last: u32,
-    opened: Vec<u32>,
-    misshapen: Vec<Misshapen>,
     send_window: SendWindow,
     receive_window: ReceiveWindow,
     /// What the windows of new streams towards the peer begin with.
@@ -186,82 +178,41 @@ pub struct Engine {
     over: Option<Http2Fault>,
 }
 
-impl Engine {
-    /// A server's, with SETTINGS in its output. `missing`: what its budget is short of from the beginning.
-    #[must_use]
-    pub fn server(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick, missing: u32) -> Engine {
-        space.enter();
-        let mut out = Output::default();
-        let head = u32::try_from(limits.head.size).unwrap_or(u32::MAX);
-        frame::settings(
-            out.end(space),
-            &[
-                (frame::MAX_CONCURRENT_STREAMS, limits.streams),
-                (frame::INITIAL_WINDOW_SIZE, limits.window),
-                (frame::MAX_HEADER_LIST_SIZE, head),
-                (frame::NO_RFC7540_PRIORITIES, 1),
-            ],
-        );
+impl<R: Role> Engine<R> {
+    /// One on which nothing was said, but for what is in `out`.
+    fn new(
+        side: R,
+        limits: EngineLimits,
+        space: &Rc<Http2Space>,
+        out: Output,
+        budget: PeerBudget,
+    ) -> Engine<R> {
         Engine {
+            side,
             limits,
             space: Rc::clone(space),
             out,
             queued: 0,
-            preface: 0,
+            preface: if R::ASKS { PREFACE.len() } else { 0 },
             greeted: false,
             unanswered: 1,
             decoder: HpackDecoder::new(TABLE),
-            repeated: RepeatedLines::default(),
             is_encoder_begun: false,
             block: None,
             streams: HashMap::default(),
             past: VecDeque::new(),
             early: VecDeque::new(),
             last: 0,
-            opened: Vec::new(),
-            misshapen: Vec::new(),
             send_window: SendWindow::new(FIRST_WINDOW),
             receive_window: ReceiveWindow::new(FIRST_WINDOW),
             peer_window: FIRST_WINDOW,
             waiting: Vec::new(),
             turn: 1,
             shares: 0,
-            budget: PeerBudget::new(now, missing),
+            budget,
             phase: Phase::Open,
             over: None,
         }
-    }
-
-    /// Streams that have come since the last call, to be served.
-    #[must_use]
-    pub fn take_opened(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.opened)
-    }
-
-    /// Gives the memory of what [`Engine::take_opened`] gave back.
-    pub fn return_opened(&mut self, mut opened: Vec<u32>) {
-        opened.clear();
-        if self.opened.is_empty() && opened.capacity() <= TASKS {
-            self.opened = opened;
-        }
-    }
-
-    /// Requests that were malformed since the last call.
-    #[must_use]
-    pub fn take_misshapen(&mut self) -> Vec<Misshapen> {
-        std::mem::take(&mut self.misshapen)
-    }
-
-    /// Why a stream is over before anything was done for it, as its client has reset it at once; `None`: it is not.
-    #[must_use]
-    pub fn cut_cause(&self, id: u32) -> Option<Cause> {
-        self.streams.get(&id)?.cut.map(|cut| cut.cause)
-    }
-
-    /// The request of a stream; once.
-    #[must_use]
-    pub fn take_request(&mut self, id: u32) -> Option<Box<ArrivedRequest>> {
-        self.streams.get_mut(&id)?.arrived.take()
     }
 
     /// Bytes for the socket. After a write that did not take all of them they begin with the rest.
@@ -361,7 +312,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl<R: Role> Drop for Engine<R> {
     fn drop(&mut self) {
         self.space.return_grant(self.receive_window.size().saturating_sub(FIRST_WINDOW));
         self.space.release(self.streams.values().map(|stream| stream.held.len()).sum());

@@ -2,12 +2,13 @@
 
 use std::task::{Context, Poll};
 
+use super::role::Role;
 use super::{Engine, OUT, QUANTUM};
 use crate::proxy::http::h2::frame::{self, FRAME_HEAD, FRAME_SIZE, FrameHead};
 use crate::proxy::http::h2::hpack::encode;
 use crate::proxy::http::h2::stream::Cut;
 
-impl Engine {
+impl<R: Role> Engine<R> {
     /// Appends a head that `encode` writes. `ends`: nothing follows it.
     ///
     /// # Errors
@@ -52,7 +53,7 @@ impl Engine {
         Poll::Ready(Ok(()))
     }
 
-    fn append_head(&mut self, id: u32, ends: bool, encode: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn append_head(&mut self, id: u32, ends: bool, encode: impl FnOnce(&mut Vec<u8>)) {
         let out = self.out.end(&self.space);
         let start = out.len();
         out.extend_from_slice(&[0; FRAME_HEAD]);

@@ -3,12 +3,13 @@
 use crate::tick::Tick;
 
 use super::frames::missized;
+use super::role::Role;
 use super::{Engine, Http2Fault, Outcome, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::frame::{self, FRAME_SIZE, FrameHead, LARGEST_WINDOW};
 
-impl Engine {
+impl<R: Role> Engine<R> {
     pub(super) fn settings(&mut self, head: FrameHead, payload: &[u8], now: Tick) -> Outcome {
         if head.stream != 0 {
             return Err(broken("SETTINGS are the connection's"));
@@ -54,7 +55,7 @@ impl Engine {
             }
             // Our frames are never larger than anybody takes, our table is empty, we push nothing, and how long a head may be
             // is for backends to keep to.
-            _ => Ok(()),
+            _ => R::setting(self, name, value),
         }
     }
 

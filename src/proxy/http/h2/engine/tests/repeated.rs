@@ -141,7 +141,7 @@ proptest! {
             let asked = Asked { path, ..kinds[kind % kinds.len()].clone() };
             let block = encoder.block(&asked);
             let id = 2 * count as u32 + 1;
-            forgetting.engine.repeated = RepeatedLines::default();
+            forgetting.engine.side = Serving::default();
             let kept = outcome(&mut keeping, id, &block);
             prop_assert_eq!(kept, outcome(&mut forgetting, id, &block), "{:?}", asked);
         }

@@ -1,0 +1,238 @@
+//! The end towards a backend: it opens streams, and takes answers.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::message::{Cause, Framing, Head};
+use crate::tick::Tick;
+
+use super::role::Role;
+use super::{Engine, EngineLimits, Outcome, Phase, TASKS, broken};
+use crate::proxy::http::h2::budget::{PeerBudget, Toll};
+use crate::proxy::http::h2::code::ErrorCode;
+use crate::proxy::http::h2::draft::answer::AnswerDraft;
+use crate::proxy::http::h2::flow::{ReceiveWindow, SendWindow};
+use crate::proxy::http::h2::frame::{self, PREFACE};
+use crate::proxy::http::h2::output::Output;
+use crate::proxy::http::h2::priority::Priority;
+use crate::proxy::http::h2::space::Http2Space;
+use crate::proxy::http::h2::stream::{Cut, Http2Stream};
+
+/// Streams that a backend is trusted to take before it says how many (RFC 9113 §6.5.2 recommends no fewer).
+const FIRST_STREAMS: u32 = 100;
+/// 1xx heads of one answer; a backend that sends more is broken.
+const INTERIMS: usize = 32;
+/// What our own PINGs carry.
+const STILL_THERE: [u8; 8] = *b"are you?";
+
+/// What a client has.
+pub struct Asking {
+    /// Streams that the backend takes at the same time.
+    streams: u32,
+    /// A PING was not answered yet.
+    is_pinged: bool,
+}
+
+/// What has come of an answer in front of its body.
+#[derive(Default)]
+pub struct ArrivingAnswer {
+    /// Heads that were not taken.
+    heads: VecDeque<Box<ArrivedAnswer>>,
+    /// The final one has come.
+    is_final: bool,
+    /// It is for HEAD.
+    to_head: bool,
+}
+
+/// The head of an answer.
+pub struct ArrivedAnswer {
+    /// As HTTP/1.1 would have it.
+    pub head: Head,
+    /// How the length of its body is known.
+    pub framing: Framing,
+}
+
+impl Engine<Asking> {
+    /// A client's, with its preface in its output.
+    #[must_use]
+    pub fn asking(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick) -> Engine<Asking> {
+        space.enter();
+        let mut out = Output::default();
+        let head = u32::try_from(limits.head.size).unwrap_or(u32::MAX);
+        out.end(space).extend_from_slice(PREFACE);
+        frame::settings(
+            out.end(space),
+            &[
+                (frame::ENABLE_PUSH, 0),
+                (frame::INITIAL_WINDOW_SIZE, limits.window),
+                (frame::MAX_HEADER_LIST_SIZE, head),
+            ],
+        );
+        let side = Asking { streams: FIRST_STREAMS, is_pinged: false };
+        Engine::new(side, limits, space, out, PeerBudget::new(now, 0))
+    }
+
+    /// Streams that may be opened before one has ended. `busy`: those that are about to be.
+    #[must_use]
+    pub fn room(&self, busy: usize) -> usize {
+        if self.over.is_some() || self.phase != Phase::Open || self.last >= frame::LARGEST_WINDOW - 2 {
+            return 0;
+        }
+        let most = TASKS.min(self.side.streams.min(self.limits.streams) as usize).saturating_sub(busy);
+        let used = self.streams.len();
+        if used < most { most - used } else { most.saturating_sub(self.open_streams()) }
+    }
+
+    fn open_streams(&self) -> usize {
+        self.streams.values().filter(|stream| stream.is_open()).count()
+    }
+
+    /// Opens a stream with the head that `encode` writes. `ends`: the request has no body. `None`: the connection takes no more.
+    pub fn ask(
+        &mut self,
+        ends: bool,
+        to_head: bool,
+        now: Tick,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<u32> {
+        if self.room(0) == 0 {
+            return None;
+        }
+        let id = if self.last == 0 { 1 } else { self.last + 2 };
+        self.last = id;
+        let receive = ReceiveWindow::new(self.limits.window);
+        let mut stream: Http2Stream<ArrivingAnswer> =
+            Http2Stream::new(receive, SendWindow::new(self.peer_window), Priority::default(), now);
+        stream.arrived.to_head = to_head;
+        stream.finished = ends;
+        stream.has_begun = true;
+        self.streams.insert(id, stream);
+        self.append_head(id, ends, encode);
+        Some(id)
+    }
+
+    /// The next head of an answer.
+    ///
+    /// # Errors
+    /// The stream was cut.
+    pub fn poll_answer(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<Box<ArrivedAnswer>, Cut>> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Pending };
+        if let Some(answer) = stream.arrived.heads.pop_front() {
+            return Poll::Ready(Ok(answer));
+        }
+        if let Some(cut) = stream.cut {
+            return Poll::Ready(Err(cut));
+        }
+        stream.wait(cx);
+        Poll::Pending
+    }
+
+    /// True when the backend wants nothing more of a request: its answer is whole, or there will be none.
+    #[must_use]
+    pub fn is_stopped(&self, id: u32) -> bool {
+        self.streams.get(&id).is_none_or(|stream| stream.finished || stream.cut.is_some())
+    }
+
+    /// Asks the peer whether it is there.
+    pub fn ask_after(&mut self) {
+        if self.over.is_none() {
+            self.side.is_pinged = true;
+            frame::ping(self.out.end(&self.space), 0, STILL_THERE);
+        }
+    }
+
+    /// True while it has not said so.
+    #[must_use]
+    pub fn is_pinged(&self) -> bool {
+        self.side.is_pinged
+    }
+
+    /// The head of an answer that came whole.
+    fn answer(&mut self, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome {
+        let mut answer = Box::new(ArrivedAnswer { head: Head::new(), framing: Framing::None });
+        let mut draft = AnswerDraft::new(&mut answer.head, self.limits.head);
+        self.decode(block, |line| draft.line(line))?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let arrived = &mut stream.arrived;
+        let Some(framing) = draft.finish(ends, arrived.to_head) else {
+            return self.refuse(id, ErrorCode::PROTOCOL_ERROR, Cause::BadAnswer, now);
+        };
+        answer.framing = framing;
+        let is_final = answer.head.status >= 200;
+        arrived.is_final = is_final;
+        arrived.heads.push_back(answer);
+        if arrived.heads.len() > INTERIMS {
+            return self.refuse(id, ErrorCode::ENHANCE_YOUR_CALM, Cause::BadAnswer, now);
+        }
+        if is_final {
+            stream.ended = ends;
+            stream.expected = match framing {
+                Framing::None => Some(0),
+                Framing::Length(length) => Some(length),
+                Framing::Chunked | Framing::UntilClose => None,
+            };
+        }
+        stream.wake();
+        Ok(())
+    }
+}
+
+impl Role for Asking {
+    type Arrived = ArrivingAnswer;
+
+    const ASKS: bool = true;
+    const GONE: Cause = Cause::BackendClosed;
+    const ABANDONED: ErrorCode = ErrorCode::CANCEL;
+    const BAD_FRAME: Cause = Cause::BadAnswer;
+    const BAD_HEAD: Cause = Cause::BadAnswer;
+    const BAD_LENGTH: Cause = Cause::BadAnswerBody;
+
+    fn open(_: &mut Engine<Asking>, _: u32, _: bool, _: &[u8], _: (Tick, Tick)) -> Outcome {
+        Err(broken("an answer to what was not asked"))
+    }
+
+    fn is_head_due(arrived: &ArrivingAnswer) -> bool {
+        !arrived.is_final
+    }
+
+    fn head(engine: &mut Engine<Asking>, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome {
+        engine.answer(id, ends, block, now)
+    }
+
+    fn reset(engine: &mut Engine<Asking>, id: u32, cut: Cut, now: Tick) -> Outcome {
+        let Some(stream) = engine.streams.get_mut(&id) else {
+            return engine.charge(Toll::Unknown, now);
+        };
+        if stream.ended {
+            // It wants no more of the request: its answer is whole (RFC 9113 §8.1).
+            stream.finished = true;
+            stream.wake();
+        } else {
+            engine.cut(id, cut);
+        }
+        Ok(())
+    }
+
+    fn go_away(engine: &mut Engine<Asking>, last: u32, now: Tick) -> Outcome {
+        engine.phase = Phase::Leaving(last);
+        let above: Vec<u32> = engine.streams.keys().copied().filter(|id| *id > last).collect();
+        // It has done nothing for them (RFC 9113 §6.8).
+        let cut = Cut { code: ErrorCode::REFUSED_STREAM, cause: Cause::BackendClosed, theirs: true };
+        for id in above {
+            engine.cut(id, cut);
+        }
+        engine.charge(Toll::Unknown, now)
+    }
+
+    fn pong(engine: &mut Engine<Asking>, payload: [u8; 8]) -> bool {
+        payload == STILL_THERE && std::mem::take(&mut engine.side.is_pinged)
+    }
+
+    fn setting(engine: &mut Engine<Asking>, name: u16, value: u32) -> Outcome {
+        if name == frame::MAX_CONCURRENT_STREAMS {
+            engine.side.streams = value;
+        }
+        Ok(())
+    }
+}
