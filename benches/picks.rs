@@ -186,6 +186,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: Resilience::default(),
         upgrade: Vec::new(),
+        upstream: model::UpstreamProtocol::Http,
         backends: (0..size).map(backend).collect(),
     };
     Registry::new().apply(&[config]).remove(0)

@@ -20,8 +20,8 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::config::model::tls::{Authorities, UpstreamTls};
-use crate::config::model::{HttpUrl, Protocol};
+use crate::config::model::HttpUrl;
+use crate::config::model::tls::{AlpnProtocol, Authorities, UpstreamTls};
 use crate::net::connect::first_of;
 use crate::tls::{self, Roots, Upstream};
 
@@ -55,7 +55,7 @@ impl OtherSide {
         let name = url.is_tls.then(|| ServerName::try_from(url.host.trim_end_matches('.').to_owned()).ok());
         let tls = name.flatten().map(|name| {
             let trust = UpstreamTls { authorities, name, identity: None, insecure: false };
-            let upstream = Upstream::new(&trust, Protocol::Http, roots);
+            let upstream = Upstream::new(&trust, Some(AlpnProtocol::Http1), roots);
             (upstream.config, upstream.name)
         });
         OtherSide { url, tls }

@@ -55,7 +55,7 @@ pub use text::Text;
 pub use watch::WatchMode;
 pub use wildcard::Wildcard;
 
-use tls::UpstreamTls;
+use tls::{AlpnProtocol, UpstreamTls};
 
 /// One accepted configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,8 +111,10 @@ pub struct Config {
 pub struct TargetConfig {
     /// The key it was written under.
     pub name: String,
-    /// What its backends speak.
+    /// What its clients speak.
     pub protocol: Protocol,
+    /// What its backends speak, if that is HTTP.
+    pub upstream: UpstreamProtocol,
     /// What backends get as Host.
     pub host: HostHeader,
     /// How a backend is chosen.
@@ -136,6 +138,39 @@ pub struct TargetConfig {
 impl TargetConfig {
     /// What `drain_timeout` is where nobody says.
     pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// What its backends are asked to speak behind TLS; `None`: nothing, it is not HTTP.
+    #[must_use]
+    pub fn alpn(&self) -> Option<AlpnProtocol> {
+        match (self.protocol, self.upstream) {
+            (Protocol::Tcp, _) => None,
+            (Protocol::Http, UpstreamProtocol::Http) => Some(AlpnProtocol::Http1),
+            (Protocol::Http, UpstreamProtocol::H2) => Some(AlpnProtocol::H2),
+        }
+    }
+}
+
+/// What backends are spoken to with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1: each request has a connection to itself while it lasts.
+    #[default]
+    Http,
+    /// HTTP/2, of which they are known to be able: requests share connections.
+    H2,
+}
+
+impl UpstreamProtocol {
+    /// Every one with the name it has in a config file.
+    pub const ALL: &'static [(&'static str, UpstreamProtocol)] =
+        &[("http", UpstreamProtocol::Http), ("h2", UpstreamProtocol::H2)];
+
+    /// True where requests are streams.
+    #[must_use]
+    #[inline]
+    pub fn is_http2(self) -> bool {
+        self != UpstreamProtocol::Http
+    }
 }
 
 /// What backends get as Host.

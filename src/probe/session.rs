@@ -16,6 +16,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::fault;
 use super::finding::Finding;
+use crate::config::model::tls::AlpnProtocol;
 use crate::targets::Verdict;
 use crate::tls::Upstream;
 
@@ -51,6 +52,10 @@ impl ProbeSession {
         let identity = Arc::new(Identity { shown, asked: AtomicBool::new(false) });
         config.client_auth_cert_resolver = Arc::clone(&identity) as Arc<dyn ResolvesClientCert>;
         config.resumption = Resumption::disabled();
+        if tls.needs_http2() {
+            // What it asks, it asks in HTTP/1.1.
+            config.alpn_protocols = vec![AlpnProtocol::Http1.name().into()];
+        }
         ProbeSession { config: Arc::new(config), name: tls.name.clone(), identity }
     }
 

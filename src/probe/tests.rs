@@ -58,6 +58,7 @@ fn config(
         drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: model::Resilience::default(),
         upgrade: Vec::new(),
+        upstream: model::UpstreamProtocol::Http,
         backends: backends.collect(),
     }
 }

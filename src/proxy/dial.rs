@@ -147,6 +147,10 @@ async fn secure(tls: &Upstream, stream: Stream, backend: &Backend) -> Result<Str
         Err(error) => return Err(wrong(backend, tls, &error, false)),
     };
     match poll_fn(|cx| session.poll_handshake(cx)).await {
+        Ok(()) if tls.needs_http2() && !session.is_http2() => {
+            complain(backend, tls, "it does not take HTTP/2, which `upstream_protocol: h2` needs (ALPN)");
+            Err(Cause::UpstreamTls)
+        }
         Ok(()) => Ok(Stream::Tls(session)),
         Err(TlsBroken::Protocol(error)) => Err(wrong(backend, tls, &error, session.version().is_some())),
         Err(TlsBroken::Closed(error)) if connect::is_shortage(&error) => Err(failure(&error)),

@@ -176,6 +176,7 @@ pub(super) mod tests {
             drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
             resilience: model::Resilience::default(),
             upgrade: Vec::new(),
+            upstream: model::UpstreamProtocol::Http,
             backends: (0..backends).map(backend).collect(),
         }
     }

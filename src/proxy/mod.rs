@@ -57,6 +57,7 @@ use http::job_futures::JobFutures;
 use http::mirror::copy::Mirrors;
 use http::routing::recent::RecentRoutes;
 use http::stream_tasks::{StreamJob, StreamTasks};
+use http::upstream::sessions::BackendSessions;
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
@@ -79,6 +80,10 @@ pub struct WorkerCtx {
     pub stream_tasks: StreamTasks<StreamJob>,
     /// What its connections of HTTP/2 share.
     pub http2: Rc<Http2Space>,
+    /// The same of connections of HTTP/2 to backends.
+    pub http2_backends: Rc<Http2Space>,
+    /// Those.
+    pub backend_sessions: BackendSessions,
     /// Connections whose bytes only pass through, and when those end whose backend leaves.
     pub tunnels: Tunnels,
     /// Routes that its requests were on lately.
@@ -229,6 +234,8 @@ impl WorkerCtx {
             job_futures: JobFutures::default(),
             stream_tasks: StreamTasks::default(),
             http2: Rc::default(),
+            http2_backends: Rc::default(),
+            backend_sessions: BackendSessions::default(),
             recent_routes: RecentRoutes::default(),
             store,
             recent_answers: RecentAnswers::default(),
@@ -254,6 +261,13 @@ impl WorkerCtx {
             draining: Cell::new(false),
             date: RefCell::default(),
         })
+    }
+
+    /// Lets go of what is kept for a crowd that has gone.
+    pub fn trim(&self) {
+        self.stream_tasks.trim();
+        self.http2.trim();
+        self.http2_backends.trim();
     }
 
     /// Calls `use_them` with what the access log calls things.

@@ -361,6 +361,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
         drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: model::Resilience { max_in_flight: None, adaptive: false, ..workload.resilience.clone() },
         upgrade: Vec::new(),
+        upstream: model::UpstreamProtocol::Http,
         backends: backends.collect(),
     }
 }

@@ -36,6 +36,7 @@ pub(in crate::targets) fn unprobed(backends: u16) -> model::TargetConfig {
         drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: model::Resilience::default(),
         upgrade: Vec::new(),
+        upstream: model::UpstreamProtocol::Http,
         backends: (0..backends).map(|n| named(&format!("b{n}"), host("127.0.0.1", 1000 + n))).collect(),
     }
 }

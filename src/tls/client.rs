@@ -17,8 +17,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate, X509Version};
 
 use super::fault::{SelfSigned, TlsFault};
 use super::{Complaint, provider};
-use crate::config::model::Protocol;
-use crate::config::model::tls::{Authorities, UpstreamTls};
+use crate::config::model::tls::{AlpnProtocol, Authorities, UpstreamTls};
 use crate::events;
 
 /// Sessions kept for resumption per backend.
@@ -103,13 +102,13 @@ pub struct Upstream {
     pub name: ServerName<'static>,
     /// What operators have been told of failed handshakes.
     pub complaint: Arc<Complaint>,
-    protocol: Protocol,
+    alpn: Option<AlpnProtocol>,
 }
 
 impl Upstream {
-    /// What `tls` asks for, towards a backend that speaks `protocol`.
+    /// What `tls` asks for, towards a backend that is to speak `alpn`; `None`: whatever it is, it is not HTTP.
     #[must_use]
-    pub fn new(tls: &UpstreamTls, protocol: Protocol, roots: &Roots) -> Upstream {
+    pub fn new(tls: &UpstreamTls, alpn: Option<AlpnProtocol>, roots: &Roots) -> Upstream {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .expect("the provider has suites for both versions");
@@ -121,17 +120,20 @@ impl Upstream {
                 .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&identity.certified)))),
         };
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        config.alpn_protocols = match protocol {
-            Protocol::Http => vec![b"http/1.1".to_vec()],
-            Protocol::Tcp => Vec::new(),
-        };
-        Upstream { config: Arc::new(config), name: tls.name.clone(), complaint: Arc::default(), protocol }
+        config.alpn_protocols = alpn.iter().map(|alpn| alpn.name().into()).collect();
+        Upstream { config: Arc::new(config), name: tls.name.clone(), complaint: Arc::default(), alpn }
     }
 
-    /// Whether it was made for a backend that speaks `protocol`.
+    /// Whether it was made for a backend that is to speak `alpn`.
     #[must_use]
-    pub fn is_for(&self, protocol: Protocol) -> bool {
-        self.protocol == protocol
+    pub fn is_for(&self, alpn: Option<AlpnProtocol>) -> bool {
+        self.alpn == alpn
+    }
+
+    /// True when it is of no use where HTTP/2 is not spoken.
+    #[must_use]
+    pub fn needs_http2(&self) -> bool {
+        self.alpn == Some(AlpnProtocol::H2)
     }
 }
 

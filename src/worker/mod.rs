@@ -199,11 +199,13 @@ async fn housekeep(ctx: Rc<WorkerCtx>) {
         }
         let open = usize::try_from(ctx.cells.connections.open.value()).unwrap_or(0);
         if memory.look(open + ctx.requests_inside()) {
+            ctx.trim();
             spare_memory::give_back();
         }
         turn = turn.wrapping_add(1);
         if u128::from(turn) % (SWEEP.as_millis() / FLUSH.as_millis()) == 0 {
             ctx.pool.sweep(&ctx.cells, now());
+            ctx.backend_sessions.sweep();
         }
     }
 }

@@ -4,8 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use evenkeel::config::model::Protocol;
-use evenkeel::config::model::tls::UpstreamTls;
+use evenkeel::config::model::tls::{AlpnProtocol, UpstreamTls};
 use evenkeel::tls::{Roots, Upstream};
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject as _;
@@ -33,7 +32,7 @@ pub(super) fn trusting(ca_pem: &str, version: &'static SupportedProtocolVersion)
 /// A client that takes any certificate: our own, towards a backend that nobody vouches for.
 pub(super) fn credulous() -> Arc<ClientConfig> {
     let tls = UpstreamTls { authorities: None, name: name(), identity: None, insecure: true };
-    Upstream::new(&tls, Protocol::Http, &Roots::default()).config
+    Upstream::new(&tls, Some(AlpnProtocol::Http1), &Roots::default()).config
 }
 
 /// The answer to `GET path`.

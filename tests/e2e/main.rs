@@ -50,6 +50,8 @@ mod drain;
 mod explain;
 mod faults;
 mod goloadbalance;
+mod h2_backend_faults;
+mod h2_backends;
 mod h2_lab;
 mod hedges;
 mod http2;

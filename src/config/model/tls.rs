@@ -41,6 +41,15 @@ impl AlpnProtocol {
     pub fn usual(has_http2: bool) -> Vec<AlpnProtocol> {
         if has_http2 { vec![AlpnProtocol::H2, AlpnProtocol::Http1] } else { vec![AlpnProtocol::Http1] }
     }
+
+    /// As it is offered (RFC 7301).
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            AlpnProtocol::H2 => "h2",
+            AlpnProtocol::Http1 => "http/1.1",
+        }
+    }
 }
 
 /// A certificate chain and its private key, which match.

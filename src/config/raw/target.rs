@@ -18,7 +18,7 @@ use super::tls::{self, RawTls, RawUpstreamTls};
 use super::vocabulary::spoken::Spoken;
 use super::vocabulary::words::name;
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::{HostHeader, Protocol};
+use crate::config::model::{HostHeader, Protocol, UpstreamProtocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::Entry;
 
@@ -30,6 +30,7 @@ pub(in crate::config) struct RawTarget {
     /// One address, or several.
     pub(in crate::config) listener: Field<Vec<Written<RawListener>>>,
     pub(in crate::config) tls: Field<RawTls>,
+    pub(in crate::config) upstream_protocol: Option<Written<UpstreamProtocol>>,
     pub(in crate::config) upstream_tls: Field<RawUpstreamTls>,
     pub(in crate::config) policy: RawPolicy,
     /// A value of `None`: `off`.
@@ -62,6 +63,7 @@ impl RawTarget {
             protocol: Field::Absent,
             listener: Field::Absent,
             tls: Field::Absent,
+            upstream_protocol: None,
             upstream_tls: Field::Absent,
             policy: RawPolicy::default(),
             sticky: None,
@@ -133,6 +135,10 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.tls = Field::read(tls::walk(entry, [&shape::TLS, &shape::CERTIFICATE], reader));
     } else if section.is_misspelt("tls") {
         target.tls = Field::Faulty;
+    }
+    if let Some(entry) = section.find("upstream_protocol") {
+        target.http_only.push(("upstream_protocol", reader.key_spot(entry)));
+        target.upstream_protocol = reader.choice(entry, UpstreamProtocol::ALL);
     }
     if let Some(entry) = section.find("upstream_tls") {
         target.upstream_tls = Field::read(tls::walk_upstream(entry, reader));

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::backend::BackendRules;
 use super::bounds::Serves;
 use super::owner::KeyOwner;
+use super::show::name_of;
 use super::top_level::TopLevel;
 use super::{balance, bounds, clashes, gate, health, listener, resilience, route, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
     BackendConfig, BackendState, HostHeader, ListenerConfig, Protocol, RouteConfig, TargetConfig,
+    UpstreamProtocol,
 };
 use crate::config::origin::{Field, Written};
 use crate::config::raw::{RawBackend, RawHealth, RawTarget, Spoken};
@@ -84,7 +86,14 @@ pub(super) fn accept(
         Some(listener)
     };
     let (mut upgrade, mut host) = (Vec::new(), HostHeader::default());
+    let mut upstream_protocol = UpstreamProtocol::default();
     if is_http {
+        upstream_protocol = rows.settle(
+            path("upstream_protocol"),
+            raw.upstream_protocol.as_ref(),
+            upstream_protocol,
+            |chosen| name_of(UpstreamProtocol::ALL, *chosen).to_owned(),
+        );
         host = rows.settle(path("host"), raw.host.as_ref(), host, |host| match host {
             HostHeader::Pass => "pass".to_owned(),
             HostHeader::Backend => "backend".to_owned(),
@@ -101,6 +110,7 @@ pub(super) fn accept(
         name: name.clone(),
         // A fault in `protocol` has been reported, so what stands here instead is never used.
         protocol: protocol.unwrap_or(Protocol::Tcp),
+        upstream: upstream_protocol,
         host,
         balance,
         sticky,

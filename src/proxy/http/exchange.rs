@@ -341,7 +341,11 @@ async fn tunnel<E: Edge>(
     recording: &mut Recording<'_>,
     moved: &BytesMoved,
 ) -> After {
-    let (lease, mut far) = call.into_tunnel();
+    let Some((lease, mut far)) = call.into_tunnel() else {
+        // Its answers have no 101.
+        recording.settle(Cause::Internal);
+        return After::Abort;
+    };
     recording.record.kind = RecordKind::Upgrade;
     recording.record.status = answer.status;
     let protocol = answer.value(HeaderField::Upgrade).unwrap_or_default();

@@ -32,5 +32,6 @@ pub mod request_body;
 pub mod routing;
 pub mod sticky;
 pub mod stream_tasks;
+pub mod upstream;
 pub mod websocket;
 pub mod wire;

@@ -5,7 +5,7 @@
 //! does for connections of HTTP/1).
 //!
 //! Invariants. A task is in `free` exactly while it waits, and then its seat holds no job and the waker that begins it. One that panics takes
-//! its job with it, and is in `free` no more.
+//! its job with it, and is in `free` no more; neither is one that is over, which ends without a job.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -19,6 +19,8 @@ use crate::proxy::request_queue::RequestTicket;
 
 /// Tasks kept for the next stream; more than these end. As many as a few dozen busy connections have streams.
 const KEPT: usize = 1024;
+/// Those that are left when a crowd has gone.
+const FEW: usize = 64;
 
 /// A stream to be served.
 pub struct StreamJob {
@@ -34,6 +36,8 @@ pub struct StreamJob {
 struct TaskSeat<J> {
     job: Cell<Option<J>>,
     waker: RefCell<Option<Waker>>,
+    /// It is not to wait for another one.
+    is_over: Cell<bool>,
 }
 
 /// One worker's tasks.
@@ -62,6 +66,21 @@ impl Drop for Busy<'_> {
 }
 
 impl<J> StreamTasks<J> {
+    /// Ends all but a few of the tasks that wait, with what their jobs have left.
+    pub fn trim(&self) {
+        let rest: Vec<_> = {
+            let mut free = self.inner.free.borrow_mut();
+            let few = free.len().min(FEW);
+            free.drain(few..).collect()
+        };
+        for seat in rest {
+            seat.is_over.set(true);
+            if let Some(waker) = seat.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
     /// Jobs that are being done or are about to be.
     #[must_use]
     pub fn busy(&self) -> usize {
@@ -85,7 +104,11 @@ impl<J: 'static> StreamTasks<J> {
             seat.job.set(Some(make(seat.waker.borrow().as_ref())));
             return;
         }
-        let seat = Rc::new(TaskSeat { job: Cell::new(Some(make(None))), waker: RefCell::default() });
+        let seat = Rc::new(TaskSeat {
+            job: Cell::new(Some(make(None))),
+            waker: RefCell::default(),
+            is_over: Cell::new(false),
+        });
         let pool = Rc::clone(&self.inner);
         // Boxed: it is large, and spawning moves it about.
         spawn_local(Box::pin(async move {
@@ -93,7 +116,10 @@ impl<J: 'static> StreamTasks<J> {
             loop {
                 let job = poll_fn(|cx| {
                     if let Some(job) = seat.job.take() {
-                        return Poll::Ready(job);
+                        return Poll::Ready(Some(job));
+                    }
+                    if seat.is_over.get() {
+                        return Poll::Ready(None);
                     }
                     let mut waker = seat.waker.borrow_mut();
                     if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
@@ -102,6 +128,7 @@ impl<J: 'static> StreamTasks<J> {
                     Poll::Pending
                 })
                 .await;
+                let Some(job) = job else { return };
                 let busy = Busy(&pool.busy);
                 serve(job, &mut things).await;
                 drop(busy);

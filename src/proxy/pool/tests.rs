@@ -46,6 +46,7 @@ fn target(count: u16) -> model::TargetConfig {
         drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: Resilience::default(),
         upgrade: Vec::new(),
+        upstream: model::UpstreamProtocol::Http,
         backends: (0..count).map(backend).collect(),
     }
 }

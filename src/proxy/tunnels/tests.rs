@@ -32,6 +32,7 @@ fn config(names: &[&str]) -> Config {
         drain_timeout: WINDOW,
         resilience: model::Resilience::default(),
         upgrade: Vec::new(),
+        upstream: model::UpstreamProtocol::Http,
         backends: names.iter().map(backend).collect(),
     };
     let mut config = fixtures::config();

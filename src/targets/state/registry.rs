@@ -144,7 +144,7 @@ impl Registry {
     ) -> Arc<Backend> {
         let identity = format!("{}/{}", target.name, config.name);
         let is_it = |known: &Backend| {
-            known.is_still(config) && known.tls.as_ref().is_none_or(|tls| tls.is_for(target.protocol))
+            known.is_still(config) && known.tls.as_ref().is_none_or(|tls| tls.is_for(target.alpn()))
         };
         if let Some(known) = self.backends.get(identity.as_str())
             && is_it(&known)
@@ -155,7 +155,7 @@ impl Registry {
         if let Some(known) = state.find_stand_in(is_it) {
             return known;
         }
-        let tls = config.tls.as_ref().map(|tls| Upstream::new(tls, target.protocol, roots));
+        let tls = config.tls.as_ref().map(|tls| Upstream::new(tls, target.alpn(), roots));
         Arc::new(Backend::new(self.backend_numbers.give(), target, config, &state.board, tls))
     }
 }

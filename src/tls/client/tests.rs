@@ -105,12 +105,14 @@ fn every_backend_has_sessions_and_a_complaint_of_its_own() {
         identity: None,
         insecure: true,
     };
-    let make = |protocol| Upstream::new(&settings, protocol, &Roots::default());
-    let (first, second) = (make(Protocol::Http), make(Protocol::Http));
+    let make = |alpn| Upstream::new(&settings, alpn, &Roots::default());
+    let (first, second) = (make(Some(AlpnProtocol::Http1)), make(Some(AlpnProtocol::Http1)));
     assert!(!Arc::ptr_eq(&first.config, &second.config) && !Arc::ptr_eq(&first.complaint, &second.complaint));
     assert_eq!(first.config.alpn_protocols, [b"http/1.1".to_vec()]);
-    assert!(make(Protocol::Tcp).config.alpn_protocols.is_empty());
-    assert!(first.is_for(Protocol::Http) && !first.is_for(Protocol::Tcp));
+    assert_eq!(make(Some(AlpnProtocol::H2)).config.alpn_protocols, [b"h2".to_vec()]);
+    assert!(make(None).config.alpn_protocols.is_empty());
+    assert!(first.is_for(Some(AlpnProtocol::Http1)) && !first.is_for(None));
+    assert!(!first.is_for(Some(AlpnProtocol::H2)));
 }
 
 /// Mozilla's list in the place of one that can't be read would trust more than the operator has said.

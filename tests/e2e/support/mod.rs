@@ -6,6 +6,7 @@ pub mod browser;
 mod client;
 pub mod events;
 pub mod h2;
+pub mod h2_backend;
 pub mod process;
 pub mod terminal;
 pub mod tls;
@@ -179,6 +180,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             drain_timeout: TargetConfig::DRAIN_TIMEOUT,
             resilience: Resilience::default(),
             upgrade: vec!["websocket".into()],
+            upstream: evenkeel::config::model::UpstreamProtocol::Http,
             backends: backends.iter().copied().map(backend).collect(),
         }],
         watch: WatchMode::default(),

@@ -8,7 +8,7 @@ use super::http2::HTTP2_OF_TARGET;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion};
-use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion};
+use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion, UpstreamProtocol};
 use crate::config::raw::bounds::{
     BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
     PRIORITY_MAX,
@@ -39,6 +39,12 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
         HTTP2_OF_TARGET,
         key("auth", OrOff(&Word(NAME)), "How clients show who they are: a rule of `auth`. For `http` only.")
             .or("off"),
+        key(
+            "upstream_protocol",
+            Choice(|| names(UpstreamProtocol::ALL)),
+            "What backends are spoken to with: HTTP/1.1, or HTTP/2 on connections that requests share. For `http` only.",
+        )
+        .or("http"),
         key("upstream_tls", Group(&UPSTREAM_TLS), "TLS towards all backends of the target."),
         key("balance", ALGORITHM, "How a backend is chosen.").or("round_robin"),
         key("algorithm", ALGORITHM, "The same as `balance`.").or("round_robin"),

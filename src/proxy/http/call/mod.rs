@@ -6,7 +6,10 @@
 //! What all protocols have is here. What carries the request (`http1`) is asked nothing that another protocol could not answer; only
 //! how it is made, and what becomes of its connection, is its own.
 
+mod carrier;
 mod http1;
+mod http2;
+mod http2_head;
 mod retry_after;
 mod sending;
 pub mod tunnel_far;
@@ -19,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use crate::config::model::resilience::BreakerConfig;
 use crate::message::{Cause, Framing, Head};
 use crate::net::wall::wall_start;
-use crate::net::{Deadline, Piece, Stream, now};
+use crate::net::{Deadline, Piece, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::pool::{Keep, Used};
@@ -28,7 +31,10 @@ use crate::tick::Tick;
 
 use super::h1::transmit::SMALL;
 use super::request_body::RequestBody;
+use carrier::CallCarrier;
+pub use carrier::CallWay;
 use http1::{Http1Call, Sending};
+use http2::Http2Call;
 use retry_after::retry_after;
 use sending::{SendEnd, SendState};
 use tunnel_far::TunnelFar;
@@ -49,8 +55,7 @@ pub struct Patience {
 pub struct Call {
     ctx: Rc<WorkerCtx>,
     lease: Lease,
-    /// What carries it: where there are two protocols, an enum of both.
-    carrier: Http1Call,
+    carrier: CallCarrier,
     /// 1xx heads so far.
     interims: u8,
     framing: Framing,
@@ -85,26 +90,31 @@ pub struct Silence {
 }
 
 impl Call {
-    /// A request on a connection that is silent and open. `generation` is the backend's from before the connection was
-    /// made.
+    /// A request on its way. `generation` is the backend's from before a connection of its own was made; `to_head`: it is HEAD.
     #[must_use]
     pub fn new(
         ctx: &Rc<WorkerCtx>,
         lease: Lease,
         generation: u32,
-        stream: Stream,
-        head: HeadBuffer,
+        way: CallWay,
+        (head, to_head): (HeadBuffer, bool),
         body: RequestBody,
         patience: Patience,
     ) -> Box<Call> {
         // Made in its box: it is moved several times on its way to the end of the answer.
         let place = Box::new_uninit();
-        let sending = Sending::new(head, body, &stream, ctx.raw_relay);
+        let carrier = match way {
+            CallWay::Connection(stream) => {
+                let sending = Sending::new(head, body, &stream, ctx.raw_relay);
+                CallCarrier::Http1(Http1Call::new(stream, generation, sending))
+            }
+            CallWay::Place(place) => CallCarrier::Http2(Http2Call::new(place, head, to_head, body)),
+        };
         let (ctx, deadline) = (Rc::clone(ctx), ctx.ticker.deadline());
         let call = Call {
             ctx,
             lease,
-            carrier: Http1Call::new(stream, generation, sending),
+            carrier,
             interims: 0,
             framing: Framing::None,
             deadline,
@@ -241,13 +251,25 @@ impl Call {
     #[must_use]
     pub fn silence(&self, cause: Cause) -> Silence {
         // Of a TLS record whose first bytes are out nothing counts as written yet: that it was long ago is the safe side.
-        let sent = self.written > 0 || self.carrier.is_writing();
+        let sent = (self.written > 0 || self.carrier.is_writing()) && !self.carrier.is_refused();
         let sent = sent.then(|| now().since(self.sent));
         Silence { cause, sent, answered: self.answered, error: None }
     }
 
     fn closed(&self, error: Option<io::Error>) -> Silence {
         Silence { error, ..self.silence(Cause::BackendClosed) }
+    }
+
+    /// True when the backend has surely done nothing for it, whatever was sent: then it may be sent again, whatever it is.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.carrier.is_refused()
+    }
+
+    /// True when what has ended is its connection, and not the request alone.
+    #[must_use]
+    pub fn is_connection_over(&self) -> bool {
+        self.carrier.is_connection_over()
     }
 
     /// The body's framing, once the head is there.
@@ -338,10 +360,12 @@ impl Call {
 
     /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request.
     pub fn complete(self: Box<Self>, now: Tick) {
-        if self.carrier.is_reusable() {
+        if let CallCarrier::Http1(carrier) = self.carrier
+            && carrier.is_reusable()
+        {
             let (pool, cells, backend) = (&self.ctx.pool, &self.ctx.cells, self.lease.backend());
             // Field by field: as a whole it would be copied out of its box.
-            let Http1Call { stream, keep_for, generation, .. } = self.carrier;
+            let Http1Call { stream, keep_for, generation, .. } = carrier;
             let used = Used { stream, keep_for, generation };
             match self.keep {
                 Keep::Shared => pool.put(cells, backend, used, now),
@@ -372,9 +396,14 @@ impl Call {
         self.lease
     }
 
-    /// What a 101 has made of it, and the right to use the backend meanwhile.
-    pub fn into_tunnel(self: Box<Self>) -> (Lease, TunnelFar) {
-        let Http1Call { stream, held, .. } = self.carrier;
-        (self.lease, TunnelFar::new(stream, held))
+    /// What a 101 has made of it, and the right to use the backend meanwhile; `None`: a stream of HTTP/2 has none.
+    #[must_use]
+    pub fn into_tunnel(self: Box<Self>) -> Option<(Lease, TunnelFar)> {
+        match self.carrier {
+            CallCarrier::Http1(Http1Call { stream, held, .. }) => {
+                Some((self.lease, TunnelFar::new(stream, held)))
+            }
+            CallCarrier::Http2(_) => None,
+        }
     }
 }

@@ -5,10 +5,11 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 use crate::message::{Cause, Head, HeaderField};
-use crate::net::{Stream, now};
+use crate::net::now;
 use crate::proxy::dial::{self, dial};
 use crate::targets::resilience::retry::{ConnectionEnd, FailedAttempt, is_stale};
 use crate::targets::{Backend, Lease, Outcome};
@@ -17,17 +18,30 @@ use crate::tick::Tick;
 use super::failure::{Failure, fail, is_closed, unconnected};
 use super::forwarding::{Forwarding, until_over};
 use super::hedge::{Raced, race};
-use crate::proxy::http::call::{Call, Silence};
+use crate::proxy::http::call::{Call, CallWay, Silence};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::identity;
+use crate::proxy::http::upstream::sessions;
 
-/// Opens a connection.
-async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Backend) -> Result<Stream, Cause> {
+/// How often a request goes to the same backend again that has done nothing for it.
+const REFUSALS: u8 = 2;
+
+/// Opens a connection, or finds a place on one that is being opened for others too.
+async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Arc<Backend>) -> Result<CallWay, Cause> {
     let (ctx, timeouts) = (forwarding.ctx, &forwarding.rules.timeouts);
-    let (deadline, stood) = (ctx.ticker.deadline(), Cell::new(Tick::ZERO));
-    let opened =
-        until_over(forwarding, async |gone| dial(ctx, backend, timeouts, &deadline, &stood, gone).await)
-            .await;
+    let stood = Cell::new(Tick::ZERO);
+    let opened = if forwarding.target.config.upstream.is_http2() {
+        until_over(forwarding, async |gone| {
+            sessions::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place)
+        })
+        .await
+    } else {
+        let deadline = ctx.ticker.deadline();
+        until_over(forwarding, async |gone| {
+            dial(ctx, backend, timeouts, &deadline, &stood, gone).await.map(CallWay::Connection)
+        })
+        .await
+    };
     if let Some(attempt) = forwarding.record.last_attempt() {
         attempt.stood = stood.get();
     }
@@ -43,6 +57,7 @@ pub async fn attempt<E: Edge>(
     mut lease: Lease,
 ) -> Result<Box<Call>, Failure> {
     let mut may_reuse = !forwarding.effort.is_once;
+    let mut refusals = 0;
     let to_head = forwarding.head.method() == b"HEAD";
     let picked = lease.picked();
     let is_hedged = forwarding.target.config.resilience.hedging.is_some();
@@ -50,12 +65,16 @@ pub async fn attempt<E: Edge>(
         let generation = lease.backend().generation();
         let pooled = if may_reuse { forwarding.reuse(&lease) } else { None };
         let mut reused = pooled.is_some();
-        let stream = match pooled {
-            Some(stream) => stream,
+        let way = match pooled {
+            Some(way) => way,
             None => match Box::pin(open(forwarding, lease.backend())).await {
-                Ok(stream) => {
-                    lease.note_connected();
-                    stream
+                Ok(way) => {
+                    // Those that come with others onto a new connection have not made it.
+                    reused = !way.is_fresh();
+                    if !reused {
+                        lease.note_connected();
+                    }
+                    way
                 }
                 Err(cause) => return Err(unconnected(lease, cause)),
             },
@@ -67,7 +86,7 @@ pub async fn attempt<E: Edge>(
         let Some(body) = forwarding.body_again() else {
             return Err(Failure::unsent(Cause::BackendClosed, FailedAttempt::Otherwise));
         };
-        let mut call = forwarding.start(lease, generation, stream, body);
+        let mut call = forwarding.start(lease, generation, way, body);
         // The client may leave meanwhile; 1xx heads are passed on to it.
         let outcome = loop {
             let patience = if is_hedged { forwarding.patience(&call) } else { None };
@@ -118,8 +137,12 @@ pub async fn attempt<E: Edge>(
             Err(silence) => {
                 let Silence { sent, answered, .. } = silence;
                 let end = ConnectionEnd { reused, sent, answered, idempotent: forwarding.is_idempotent() };
-                if is_closed(&silence) && is_stale(&end) && forwarding.body_again().is_some() {
-                    may_reuse = false;
+                let is_refused = call.is_refused() && refusals < REFUSALS;
+                let is_stale = may_reuse && call.is_connection_over() && is_stale(&end);
+                if is_closed(&silence) && (is_refused || is_stale) && forwarding.body_again().is_some() {
+                    // A connection on which a stream was refused may be fine, and is not given out if it is not.
+                    may_reuse = is_refused;
+                    refusals += u8::from(is_refused);
                     if let Some(attempt) = forwarding.record.last_attempt() {
                         attempt.resent = true;
                     }

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use crate::config::model::HostHeader;
 use crate::message::{ATTEMPTS, BackendId, Cause, Framing, Head, HeaderField, Record};
-use crate::net::{Stream, now};
+use crate::net::now;
 use crate::proxy::WorkerCtx;
-use crate::proxy::http::call::{Call, Patience};
+use crate::proxy::http::call::{Call, CallWay, Patience};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{About, Host};
@@ -220,7 +220,7 @@ impl<E: Edge> Forwarding<'_, E> {
 
     /// The request on a connection to a backend.
     #[must_use]
-    pub fn start(&self, lease: Lease, generation: u32, stream: Stream, body: RequestBody) -> Box<Call> {
+    pub fn start(&self, lease: Lease, generation: u32, way: CallWay, body: RequestBody) -> Box<Call> {
         let mut out = self.ctx.outgoing.take();
         let backend = lease.backend();
         let host = match &self.target.config.host {
@@ -236,7 +236,8 @@ impl<E: Edge> Forwarding<'_, E> {
         OutgoingHead { head, framing: body.framing(), upgrade, about, span, host, edits }.write(&mut out);
         let timeouts = &self.rules.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
-        let mut call = Call::new(self.ctx, lease, generation, stream, out, body, patience);
+        let to_head = self.head.method() == b"HEAD";
+        let mut call = Call::new(self.ctx, lease, generation, way, (out, to_head), body, patience);
         call.keep = self.keep;
         call
     }
@@ -250,9 +251,16 @@ impl<E: Edge> Forwarding<'_, E> {
     }
 
     /// A connection that has served before, for what `lease` is about: the one that is kept for the client, else any. The
-    /// client's own is closed if it does not fit.
+    /// client's own is closed if it does not fit. Of one that many use it is a place.
     #[inline]
-    pub fn reuse(&mut self, lease: &Lease) -> Option<Stream> {
+    pub fn reuse(&mut self, lease: &Lease) -> Option<CallWay> {
+        if self.target.config.upstream.is_http2() {
+            let place = self.ctx.backend_sessions.place(lease.backend());
+            return place.map(|place| {
+                self.ctx.cells.pool.reused.increment();
+                CallWay::Place(place)
+            });
+        }
         let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
         let owner = self.edge.owner().and_then(Cell::get);
         if lease.is_trial() {
@@ -264,9 +272,9 @@ impl<E: Edge> Forwarding<'_, E> {
             && let Some(stream) = pool.take_private(cells, owner, lease.backend(), lease.picked())
         {
             self.keep = Keep::Private(owner);
-            return Some(stream);
+            return Some(CallWay::Connection(stream));
         }
-        pool.take(cells, lease.backend(), self.need(), lease.picked())
+        pool.take(cells, lease.backend(), self.need(), lease.picked()).map(CallWay::Connection)
     }
 }
 

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::message::{BackendId, Cause, Head};
-use crate::net::{Stream, now};
+use crate::net::now;
 use crate::proxy::dial::dial;
 use crate::proxy::pool::Keep;
 use crate::targets::{Lease, Outcome};
@@ -20,9 +20,10 @@ use crate::tick::Tick;
 
 use super::failure::{fail, unconnected};
 use super::forwarding::Forwarding;
-use crate::proxy::http::call::{Call, Silence};
+use crate::proxy::http::call::{Call, CallWay, Silence};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::http::upstream::sessions;
 
 /// The first attempt's call, which may be replaced by the competitor's.
 pub struct Raced<'a> {
@@ -35,7 +36,7 @@ pub struct Raced<'a> {
 /// How far a competitor has come.
 enum Stage {
     /// Without a connection.
-    Dialing(Lease, Pin<Box<dyn Future<Output = Result<Stream, Cause>>>>),
+    Dialing(Lease, Pin<Box<dyn Future<Output = Result<CallWay, Cause>>>>),
     /// With one.
     Calling(Box<Call>),
     /// It has ended.
@@ -202,12 +203,18 @@ impl Rival {
         let (ctx, timeouts) = (Rc::clone(forwarding.ctx), forwarding.rules.timeouts);
         let stood = Rc::new(Cell::new(Tick::ZERO));
         let beside = Rc::clone(&stood);
+        let is_http2 = forwarding.target.config.upstream.is_http2();
         let dialing = Box::pin(async move {
             match pooled {
-                Some(stream) => Ok(stream),
+                Some(way) => Ok(way),
+                None if is_http2 => {
+                    let place = sessions::place(&ctx, &backend, &timeouts, &beside, |_| Poll::Pending);
+                    place.await.map(CallWay::Place)
+                }
                 None => {
                     let deadline = ctx.ticker.deadline();
-                    dial(&ctx, &backend, &timeouts, &deadline, &beside, |_| Poll::Pending).await
+                    let dialed = dial(&ctx, &backend, &timeouts, &deadline, &beside, |_| Poll::Pending);
+                    dialed.await.map(CallWay::Connection)
                 }
             }
         });
@@ -228,12 +235,12 @@ impl Rival {
                 return Poll::Pending;
             };
             match (dialed, forwarding.body_again()) {
-                (Ok(stream), Some(body)) => {
+                (Ok(way), Some(body)) => {
                     if !self.reused {
                         lease.note_connected();
                         self.connected = now();
                     }
-                    self.stage = Stage::Calling(forwarding.start(lease, self.generation, stream, body));
+                    self.stage = Stage::Calling(forwarding.start(lease, self.generation, way, body));
                 }
                 (Ok(_), None) => return Poll::Ready(Event::RivalFailed(Cause::Overtaken)),
                 (Err(cause), _) => return Poll::Ready(Event::RivalFailed(unconnected(lease, cause).cause)),

@@ -9,6 +9,8 @@ use super::stream::ArrivedRequest;
 
 /// Requests kept for the memory of the next ones.
 const REQUESTS: usize = 1024;
+/// Of either, those that are left when a crowd has gone.
+const FEW: usize = 8;
 /// Buffers of output kept for the next turn of some connection.
 const OUTPUTS: usize = 32;
 /// Bytes that a head or a buffer may keep.
@@ -56,6 +58,14 @@ impl Http2Space {
         if requests.len() < REQUESTS && request.head.capacity() <= MOST_HEAD {
             requests.push(request);
         }
+    }
+
+    /// Gives back what is kept for a crowd that has gone.
+    pub fn trim(&self) {
+        let (mut requests, mut outputs) = (self.requests.borrow_mut(), self.outputs.borrow_mut());
+        requests.truncate(FEW);
+        requests.shrink_to_fit();
+        outputs.truncate(FEW);
     }
 
     /// An empty buffer for output.

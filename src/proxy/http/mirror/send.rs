@@ -3,8 +3,10 @@
 //! It is a request like any other to the target that gets it, which counts it as in flight and learns from how it ends. Only
 //! it waits for nothing there: without a backend at once it is dropped, and it is not tried again.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,13 +14,14 @@ use crate::message::{Blame, Cause, Framing, Head, TargetId};
 use crate::net::{Deadline, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::dial::{self, dial_if_there_is_room};
-use crate::proxy::http::call::{Call, Patience};
+use crate::proxy::http::call::{Call, CallWay, Patience};
 use crate::proxy::http::forward::failure::{fail, is_closed, unconnected};
 use crate::proxy::http::identity;
 use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::http::upstream::sessions;
 use crate::proxy::pool::Keep;
 use crate::targets::resilience::retry::{ConnectionEnd, is_stale};
-use crate::targets::{Ask, Lease, Outcome, Pick, Tried};
+use crate::targets::{Ask, Backend, Lease, Outcome, Pick, Tried};
 use crate::tick::Tick;
 
 use super::copy::MirrorCopy;
@@ -89,6 +92,23 @@ async fn send(ctx: &Rc<WorkerCtx>, copy: MirrorCopy) -> Cause {
     swallow(call, &over, end).await
 }
 
+/// Opens a connection, or finds a place on one that is being opened.
+async fn open(
+    ctx: &Rc<WorkerCtx>,
+    copy: &MirrorCopy,
+    backend: &Arc<Backend>,
+    over: &Deadline,
+) -> Result<CallWay, Cause> {
+    let timeouts = &copy.target.config.timeouts;
+    let gone = |cx: &mut Context<'_>| over.poll(cx);
+    if copy.target.config.upstream.is_http2() {
+        let stood = Cell::new(Tick::ZERO);
+        return sessions::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place);
+    }
+    let deadline = ctx.ticker.deadline();
+    dial_if_there_is_room(ctx, backend, timeouts, &deadline, gone).await.map(CallWay::Connection)
+}
+
 /// Gets the head of an answer.
 async fn ask_backend(
     ctx: &Rc<WorkerCtx>,
@@ -105,21 +125,26 @@ async fn ask_backend(
         let generation = lease.backend().generation();
         // A trial finds out whether a backend can be connected to.
         let may_take = may_reuse && !lease.is_trial();
-        let pooled = if may_take {
-            ctx.pool.take(&ctx.cells, lease.backend(), copy.need(), lease.picked())
+        let pooled = if config.upstream.is_http2() {
+            ctx.backend_sessions.place(lease.backend()).map(CallWay::Place)
+        } else if may_take {
+            let pooled = ctx.pool.take(&ctx.cells, lease.backend(), copy.need(), lease.picked());
+            pooled.map(CallWay::Connection)
         } else {
             None
         };
-        let reused = pooled.is_some();
-        let stream = match pooled {
-            Some(stream) => stream,
+        let mut reused = pooled.is_some();
+        let way = match pooled {
+            Some(way) => way,
             None => {
-                let deadline = ctx.ticker.deadline();
-                let gone = |cx: &mut Context<'_>| over.poll(cx);
-                match dial_if_there_is_room(ctx, lease.backend(), timeouts, &deadline, gone).await {
-                    Ok(stream) => {
-                        lease.note_connected();
-                        stream
+                let opened = Box::pin(open(ctx, copy, lease.backend(), over)).await;
+                match opened {
+                    Ok(way) => {
+                        reused = !way.is_fresh();
+                        if !reused {
+                            lease.note_connected();
+                        }
+                        way
                     }
                     Err(Cause::ClientGone) => {
                         lease.finish(Outcome::Neutral, now());
@@ -131,7 +156,8 @@ async fn ask_backend(
         };
         let mut out = ctx.outgoing.take();
         copy.write(&mut out, lease.backend());
-        let mut call = Call::new(ctx, lease, generation, stream, out, RequestBody::Empty, patience);
+        let mut call =
+            Call::new(ctx, lease, generation, way, (out, copy.to_head), RequestBody::Empty, patience);
         call.keep = copy.keep;
         let outcome = loop {
             let head = poll_fn(|cx| match call.poll_head(cx, answer, copy.to_head) {
@@ -167,7 +193,8 @@ async fn ask_backend(
                     idempotent: copy.is_idempotent,
                 };
                 // It had only seemed to be open.
-                if is_closed(&silence) && is_stale(&end) {
+                let is_over = may_reuse && call.is_connection_over();
+                if is_closed(&silence) && is_over && is_stale(&end) {
                     may_reuse = false;
                     lease = call.into_lease();
                     continue;

@@ -112,20 +112,51 @@ impl Engine<Asking> {
         Some(id)
     }
 
-    /// The next head of an answer.
+    /// The next head of an answer, if it is here.
+    #[must_use]
+    pub fn take_answer(&mut self, id: u32) -> Option<Box<ArrivedAnswer>> {
+        self.streams.get_mut(&id)?.arrived.heads.pop_front()
+    }
+
+    /// Ready when there is one.
     ///
     /// # Errors
-    /// The stream was cut.
-    pub fn poll_answer(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<Box<ArrivedAnswer>, Cut>> {
+    /// The stream was cut: nothing more comes.
+    pub fn poll_answer(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<(), Cut>> {
         let Some(stream) = self.streams.get_mut(&id) else { return Poll::Pending };
-        if let Some(answer) = stream.arrived.heads.pop_front() {
-            return Poll::Ready(Ok(answer));
+        if !stream.arrived.heads.is_empty() {
+            return Poll::Ready(Ok(()));
         }
         if let Some(cut) = stream.cut {
             return Poll::Ready(Err(cut));
         }
         stream.wait(cx);
         Poll::Pending
+    }
+
+    /// How a stream was cut; `None`: it was not.
+    #[must_use]
+    pub fn cut_of(&self, id: u32) -> Option<Cut> {
+        self.streams.get(&id)?.cut
+    }
+
+    /// Appends what is left of an answer's body to `out`, if that is at most `most` bytes and all here, and no trailers follow. False: nothing was
+    /// done.
+    pub fn take_rest(&mut self, id: u32, out: &mut Vec<u8>, most: usize) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let is_whole = stream.ended && stream.cut.is_none() && stream.trailers.is_empty();
+        if !is_whole || stream.held.len() > most {
+            return false;
+        }
+        let (front, back) = stream.held.as_slices();
+        out.extend_from_slice(front);
+        out.extend_from_slice(back);
+        let count = stream.held.len();
+        stream.held.clear();
+        self.space.release(count);
+        self.give_connection(count);
+        self.budget.taken(count);
+        true
     }
 
     /// True when the backend wants nothing more of a request: its answer is whole, or there will be none.

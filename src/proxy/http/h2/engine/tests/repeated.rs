@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::*;
-use crate::proxy::http::h2::repeated::RepeatedLines;
 
 const PATHS: &[&str] = &["/", "/a", "/a/b?c", "/no blank", ""];
 const AUTHORITIES: &[Option<&str>] = &[Some("x"), Some("x:1"), Some("y"), Some("no authority"), None];

@@ -1,0 +1,287 @@
+//! A request on a stream of a connection that speaks HTTP/2 and that others use too.
+
+use std::task::{Context, Poll};
+
+use crate::message::{Cause, Framing, Head};
+use crate::net::{FreeList, Piece};
+use crate::proxy::head_buffers::HeadBuffer;
+use crate::proxy::http::body::BodySource;
+use crate::proxy::http::h2::code::ErrorCode;
+use crate::proxy::http::h2::engine::body::Inflow;
+use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::http::upstream::session::StreamPlace;
+
+use super::http2_head;
+use super::sending::{SendEnd, SendState};
+
+/// What HTTP/2 has of a call.
+pub(super) struct Http2Call {
+    place: StreamPlace,
+    /// The head as HTTP/1.1 writes it; `None`: it is out.
+    head: Option<HeadBuffer>,
+    to_head: bool,
+    scheme: &'static [u8],
+    body: RequestBody,
+    /// What was taken of the body and is not out.
+    piece: Option<Piece>,
+    /// Nothing more comes of it.
+    body_ended: bool,
+    is_sending: bool,
+    /// The backend takes no more for now.
+    is_blocked: bool,
+    unsendable: bool,
+    written: u64,
+    /// How the body of the answer is framed, once its head was taken.
+    framing: Framing,
+    content: u64,
+    is_done: bool,
+    trailers: Vec<u8>,
+}
+
+impl Http2Call {
+    /// A request of which nothing is out.
+    pub(super) fn new(
+        place: StreamPlace,
+        head: HeadBuffer,
+        to_head: bool,
+        body: RequestBody,
+    ) -> Box<Http2Call> {
+        let scheme: &[u8] = if place.session().backend.tls.is_some() { b"https" } else { b"http" };
+        Box::new(Http2Call {
+            place,
+            head: Some(head),
+            to_head,
+            scheme,
+            body,
+            piece: None,
+            body_ended: false,
+            is_sending: true,
+            is_blocked: false,
+            unsendable: false,
+            written: 0,
+            framing: Framing::None,
+            content: 0,
+            is_done: false,
+            trailers: Vec::new(),
+        })
+    }
+
+    /// True while something is left of the request.
+    pub(super) fn is_sending(&self) -> bool {
+        self.is_sending
+    }
+
+    /// True when all of the request is out.
+    pub(super) fn is_sent(&self) -> bool {
+        !self.is_sending && !self.unsendable
+    }
+
+    /// What the rest of the request waits for.
+    pub(super) fn send_state(&self) -> SendState {
+        match (self.is_sending, self.is_blocked) {
+            (false, _) => SendState::Done,
+            (true, true) => SendState::Blocked,
+            (true, false) => SendState::Starved,
+        }
+    }
+
+    /// The backend has surely done nothing for it.
+    pub(super) fn is_refused(&self) -> bool {
+        let cut = self.place.session().engine().cut_of(self.place.id());
+        self.place.id() == 0 || cut.is_some_and(|cut| cut.theirs && cut.code == ErrorCode::REFUSED_STREAM)
+    }
+
+    /// The connection is over, for all of its streams.
+    pub(super) fn is_connection_over(&self) -> bool {
+        self.place.id() == 0 || self.place.session().engine().fault().is_some()
+    }
+
+    /// See [`super::http1::Http1Call::send`].
+    pub(super) fn send(&mut self, cx: &mut Context<'_>) -> Option<(u64, Poll<SendEnd>)> {
+        if !self.is_sending {
+            return None;
+        }
+        let polled = self.poll_send(cx);
+        if let Poll::Ready(end) = polled {
+            self.is_sending = false;
+            self.unsendable = end != SendEnd::Whole;
+            self.piece = None;
+            self.body = RequestBody::Empty;
+        }
+        Some((self.written, polled))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendEnd> {
+        if let Some(head) = self.head.take() {
+            let ends = matches!(self.body.framing(), Framing::None | Framing::Length(0));
+            let scheme = self.scheme;
+            if !self.place.open(ends, self.to_head, |out| http2_head::write(out, &head, scheme)) {
+                return Poll::Ready(SendEnd::Refused);
+            }
+            self.written += head.len() as u64;
+            if ends {
+                return Poll::Ready(SendEnd::Whole);
+            }
+        }
+        let id = self.place.id();
+        let session = self.place.session();
+        loop {
+            if session.engine().is_stopped(id) {
+                return Poll::Ready(SendEnd::Refused);
+            }
+            if self.piece.is_none() && !self.body_ended {
+                match self.body.poll_piece(cx) {
+                    Poll::Ready(Ok(piece)) => {
+                        self.body_ended = piece.is_none() || self.body.is_done();
+                        self.piece = piece;
+                    }
+                    Poll::Ready(Err(cause)) => return Poll::Ready(SendEnd::Broken(cause)),
+                    Poll::Pending => {
+                        self.is_blocked = false;
+                        // Whether the backend still wants it is to be known meanwhile.
+                        let _ = session.engine().poll_cut(id, cx);
+                        return Poll::Pending;
+                    }
+                }
+            }
+            let Some(piece) = &mut self.piece else {
+                let trailers = self.body.trailers();
+                if trailers.is_empty() {
+                    session.engine().send_data(id, &[], true);
+                } else {
+                    // Of one that was cut nothing is to be sent, and whoever reads the answer hears of it.
+                    let _ = session
+                        .engine()
+                        .send_head(id, true, |out| http2_head::write_trailers(out, &trailers));
+                }
+                session.stir();
+                return Poll::Ready(SendEnd::Whole);
+            };
+            let bytes = piece.data();
+            let room = match session.engine().poll_room(id, cx) {
+                Poll::Ready(Ok(room)) => room,
+                Poll::Ready(Err(_)) => return Poll::Ready(SendEnd::Refused),
+                Poll::Pending => {
+                    self.is_blocked = true;
+                    return Poll::Pending;
+                }
+            };
+            let count = room.min(bytes.len());
+            let is_last = self.body_ended && count == bytes.len() && self.body.trailers().is_empty();
+            session.engine().send_data(id, &bytes[..count], is_last);
+            session.stir();
+            self.written += count as u64;
+            piece.consume(count);
+            if piece.is_empty() {
+                self.piece = None;
+            }
+            if is_last {
+                return Poll::Ready(SendEnd::Whole);
+            }
+        }
+    }
+
+    /// Waits for a head: how many have come; 0: none does.
+    pub(super) fn poll_more(&mut self, cx: &Context<'_>) -> Poll<usize> {
+        if self.place.id() == 0 {
+            return Poll::Ready(0);
+        }
+        let polled = self.place.session().engine().poll_answer(self.place.id(), cx);
+        polled.map(|outcome| usize::from(outcome.is_ok()))
+    }
+
+    /// Takes the next head. False: there is none.
+    ///
+    /// # Errors
+    /// [`Cause::BadAnswer`].
+    pub(super) fn take_head(&mut self, head: &mut Head) -> Result<bool, Cause> {
+        let mut engine = self.place.session().engine();
+        if let Some(answer) = engine.take_answer(self.place.id()) {
+            *head = answer.head;
+            self.framing = answer.framing;
+            return Ok(true);
+        }
+        match engine.cut_of(self.place.id()) {
+            Some(cut) if !cut.theirs => Err(cut.cause),
+            _ => Ok(false),
+        }
+    }
+
+    /// The final head was taken: how its body is framed.
+    pub(super) fn begin_body(&mut self) -> Framing {
+        self.look_for_end();
+        self.framing
+    }
+
+    /// Nothing is left when the last byte was taken.
+    fn look_for_end(&mut self) {
+        let engine = self.place.session().engine();
+        let id = self.place.id();
+        if engine.cut_of(id).is_none() && engine.is_body_done(id) {
+            self.is_done = true;
+            self.trailers = engine.trailers(id);
+        }
+    }
+
+    /// The next piece of the answer's body; `None` at its end.
+    ///
+    /// # Errors
+    /// Why it can't be read on.
+    pub(super) fn poll_piece(
+        &mut self,
+        cx: &Context<'_>,
+        buffers: &FreeList,
+    ) -> Poll<Result<Option<Piece>, Cause>> {
+        if self.is_done {
+            return Poll::Ready(Ok(None));
+        }
+        let session = self.place.session();
+        let Poll::Ready(inflow) = session.engine().poll_body(self.place.id(), cx, buffers) else {
+            return Poll::Pending;
+        };
+        // A window may have been opened.
+        session.stir();
+        Poll::Ready(match inflow {
+            Ok(Inflow::Piece(piece)) => {
+                self.content += piece.len() as u64;
+                self.look_for_end();
+                Ok(Some(Piece::Buffer(piece)))
+            }
+            Ok(Inflow::End) => {
+                self.look_for_end();
+                Ok(None)
+            }
+            Err(Cause::BackendClosed) => Err(Cause::AnswerCut),
+            Err(cause) => Err(cause),
+        })
+    }
+
+    /// Appends what is left of the answer's body to `out`, if that is at most `most` bytes and all here. False: nothing was done.
+    pub(super) fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
+        if self.is_done {
+            return self.trailers.is_empty();
+        }
+        let before = out.len();
+        let whole = self.place.session().engine().take_rest(self.place.id(), out, most);
+        if whole {
+            self.content += (out.len() - before) as u64;
+            self.is_done = true;
+        }
+        whole
+    }
+
+    /// True when the whole body was taken.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Bytes of the body so far.
+    pub(super) fn content(&self) -> u64 {
+        self.content
+    }
+
+    /// Trailer lines with their CRLFs; empty until the body is done.
+    pub(super) fn trailers(&self) -> &[u8] {
+        &self.trailers
+    }
+}

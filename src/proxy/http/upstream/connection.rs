@@ -1,0 +1,150 @@
+//! A connection to a backend from its preface to its close: the one task that reads and writes its socket.
+//!
+//! In each turn it reads what there is, hands the frames to the engine, and writes the one output buffer once, for all requests that have
+//! appended to it since.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::config::model::{Http2, Timeouts};
+use crate::message::Cause;
+use crate::net::{Buffer, Deadline, Stream};
+use crate::proxy::WorkerCtx;
+use crate::proxy::dial;
+use crate::proxy::http::h2::code::ErrorCode;
+use crate::proxy::http::h2::draft::HeadLimits;
+use crate::proxy::http::h2::engine::asking::Asking;
+use crate::proxy::http::h2::engine::{Engine, EngineLimits, Http2Fault, TASKS};
+use crate::targets::Backend;
+use crate::tick::Tick;
+
+use super::session::BackendSession;
+
+/// Reads of one turn: others have theirs too.
+const READS: usize = 4;
+/// How long a connection is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(90);
+/// Bytes of an answer's head, at most, and its lines: as with HTTP/1.1.
+const HEAD: HeadLimits = HeadLimits { size: 64 * 1024, lines: 1024 };
+
+/// The backend is gone.
+const GONE: Http2Fault = Http2Fault { code: ErrorCode::CANCEL, why: "the connection has ended" };
+
+/// Opens a connection.
+///
+/// # Errors
+/// See [`dial::dial`].
+pub(super) async fn dial(
+    ctx: &WorkerCtx,
+    backend: &Backend,
+    patience: &Timeouts,
+    stood: &Cell<Tick>,
+) -> Result<Stream, Cause> {
+    let deadline = ctx.ticker.deadline();
+    dial::dial(ctx, backend, patience, &deadline, stood, |_| Poll::Pending).await
+}
+
+/// What speaks on it.
+pub(super) fn engine(ctx: &WorkerCtx, now: Tick) -> Engine<Asking> {
+    let Http2 { window_max, memory, .. } = Http2::default();
+    let limits =
+        EngineLimits { streams: TASKS as u32, window: Http2::WINDOW, window_max, memory, head: HEAD };
+    Engine::asking(limits, &ctx.http2_backends, now)
+}
+
+/// Ends the streams of a connection whose task ends before them.
+struct CutStreams<'a>(&'a BackendSession);
+
+impl Drop for CutStreams<'_> {
+    fn drop(&mut self) {
+        self.0.engine().close(GONE);
+        let _ = self.0.engine().wake_cut(usize::MAX);
+    }
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve(ctx: &WorkerCtx, session: &BackendSession, stream: Stream) {
+    let _cut = CutStreams(session);
+    let idle = ctx.ticker.deadline();
+    let mut line = Line { stream, held: None, idle };
+    poll_fn(|cx| line.poll(ctx, session, cx)).await;
+}
+
+/// The socket.
+struct Line {
+    stream: Stream,
+    held: Option<Buffer>,
+    idle: Deadline,
+}
+
+impl Line {
+    /// One turn. Ready when it is over.
+    fn poll(&mut self, ctx: &WorkerCtx, session: &BackendSession, cx: &mut Context<'_>) -> Poll<()> {
+        session.look(cx);
+        self.read(ctx, session, cx);
+        if self.write(session, cx).is_err() {
+            return Poll::Ready(());
+        }
+        let mut engine = session.engine();
+        engine.end_turn();
+        let is_told = engine.output().is_empty();
+        if engine.fault() == Some(GONE) || is_told && (engine.fault().is_some() || engine.is_finished()) {
+            return Poll::Ready(());
+        }
+        drop(engine);
+        if session.is_unused() {
+            self.idle.set_if_clear(IDLE);
+        } else {
+            self.idle.clear();
+        }
+        if self.idle.poll(cx).is_ready() {
+            session.engine().leave();
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Reads what there is.
+    fn read(&mut self, ctx: &WorkerCtx, session: &BackendSession, cx: &mut Context<'_>) {
+        let Line { stream, held, .. } = self;
+        for count in 1.. {
+            if !session.engine().is_reading() {
+                return;
+            }
+            match ctx.buffers.poll_fill(held, cx, stream) {
+                Poll::Ready(Ok(1..)) => {
+                    if let Some(buffer) = held {
+                        let used = session.engine().receive(buffer.data(), crate::net::now());
+                        buffer.consume(used);
+                        if buffer.is_empty() {
+                            *held = None;
+                        }
+                    }
+                }
+                Poll::Ready(Ok(0) | Err(_)) => return session.engine().close(GONE),
+                Poll::Pending => return,
+            }
+            if count == READS {
+                cx.waker().wake_by_ref();
+                return;
+            }
+        }
+    }
+
+    /// Writes what there is to say, as far as it goes.
+    fn write(&mut self, session: &BackendSession, cx: &mut Context<'_>) -> Result<(), ()> {
+        loop {
+            let mut engine = session.engine();
+            if engine.output().is_empty() {
+                return Ok(());
+            }
+            match self.stream.poll_write(cx, engine.output()) {
+                Poll::Ready(Ok(count @ 1..)) => engine.written(count),
+                Poll::Ready(Ok(0) | Err(_)) => return Err(()),
+                Poll::Pending => return Ok(()),
+            }
+        }
+    }
+}

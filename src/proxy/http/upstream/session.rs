@@ -1,0 +1,163 @@
+//! What those who share one connection to a backend have in common: the task of the connection, and the requests on it.
+//!
+//! Invariants. A place that was given is counted in `given` until it is a stream or is dropped, so the streams and the places together never
+//! pass what the backend takes. A stream is released exactly once, when its [`StreamPlace`] is dropped. Whoever waits for a place is in
+//! `waiting`, and is called when a place is free again.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use crate::net::now;
+use crate::proxy::http::h2::engine::Engine;
+use crate::proxy::http::h2::engine::asking::Asking;
+use crate::targets::Backend;
+
+use super::waiting::PlaceSeekers;
+
+/// A connection and its engine.
+///
+/// The engine is borrowed for the length of one call, and nobody is called from inside of one: wakers only put tasks into a queue.
+pub struct BackendSession {
+    /// Where it leads.
+    pub backend: Arc<Backend>,
+    /// The backend's from before it was made.
+    pub generation: u32,
+    engine: RefCell<Engine<Asking>>,
+    /// Who writes what streams append.
+    writer: RefCell<Option<Waker>>,
+    /// It was woken and has not looked yet.
+    is_stirred: Cell<bool>,
+    /// Places that are no streams yet.
+    given: Cell<usize>,
+    /// It has served a request.
+    is_used: Cell<bool>,
+    /// Those who wait for a place on any connection to the backend.
+    waiting: Rc<PlaceSeekers>,
+}
+
+impl BackendSession {
+    /// A connection on which nothing was said.
+    #[must_use]
+    pub fn new(
+        backend: Arc<Backend>,
+        generation: u32,
+        engine: Engine<Asking>,
+        waiting: Rc<PlaceSeekers>,
+    ) -> Rc<BackendSession> {
+        Rc::new(BackendSession {
+            backend,
+            generation,
+            engine: RefCell::new(engine),
+            writer: RefCell::default(),
+            is_stirred: Cell::new(false),
+            given: Cell::new(0),
+            is_used: Cell::new(false),
+            waiting,
+        })
+    }
+
+    /// The engine, for one call.
+    #[must_use]
+    #[inline]
+    pub fn engine(&self) -> RefMut<'_, Engine<Asking>> {
+        self.engine.borrow_mut()
+    }
+
+    /// The connection's task looks, and is to be woken by [`BackendSession::stir`] from now on.
+    pub fn look(&self, cx: &Context<'_>) {
+        self.is_stirred.set(false);
+        let mut writer = self.writer.borrow_mut();
+        if !writer.as_ref().is_some_and(|writer| writer.will_wake(cx.waker())) {
+            *writer = Some(cx.waker().clone());
+        }
+    }
+
+    /// Something is to be written or looked at. Costs one wake-up for all that happens until the connection's task has its turn.
+    #[inline]
+    pub fn stir(&self) {
+        if !self.is_stirred.replace(true)
+            && let Some(writer) = &*self.writer.borrow()
+        {
+            writer.wake_by_ref();
+        }
+    }
+
+    /// A place for one request; `None`: the backend takes no more on this connection.
+    #[must_use]
+    pub fn place(self: &Rc<Self>) -> Option<StreamPlace> {
+        let given = self.given.get();
+        if self.backend.generation() != self.generation || self.engine().room(given) == 0 {
+            return None;
+        }
+        self.given.set(given + 1);
+        Some(StreamPlace { session: Rc::clone(self), id: 0, is_first: !self.is_used.replace(true) })
+    }
+
+    /// True while nobody uses it or is about to.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.given.get() == 0 && self.engine().tasks() == 0
+    }
+
+    /// Calls as many of those who wait as there are places.
+    pub fn call_waiting(&self) {
+        if !self.waiting.is_empty() {
+            let room = self.engine().room(self.given.get());
+            self.waiting.call(room);
+        }
+    }
+}
+
+/// The place of one request on a connection.
+pub struct StreamPlace {
+    session: Rc<BackendSession>,
+    /// Its stream; 0: it is not opened.
+    id: u32,
+    is_first: bool,
+}
+
+impl StreamPlace {
+    /// The connection.
+    #[must_use]
+    pub fn session(&self) -> &Rc<BackendSession> {
+        &self.session
+    }
+
+    /// Its stream; 0: it is not opened.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// It is the first one on its connection.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    /// Opens its stream, as [`Engine::ask`] does. False: the connection takes no more.
+    pub fn open(&mut self, ends: bool, to_head: bool, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
+        if self.id == 0
+            && let Some(id) = self.session.engine().ask(ends, to_head, now(), encode)
+        {
+            self.id = id;
+            self.session.given.set(self.session.given.get() - 1);
+            self.session.stir();
+        }
+        self.id != 0
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        if self.id == 0 {
+            self.session.given.set(self.session.given.get() - 1);
+        } else {
+            self.session.engine().release(self.id, now);
+        }
+        self.session.stir();
+        self.session.call_waiting();
+    }
+}
