@@ -10,7 +10,7 @@ use evenkeel::net::FreeList;
 use evenkeel::proxy::http::h2::code::ErrorCode;
 use evenkeel::proxy::http::h2::draft::HeadLimits;
 use evenkeel::proxy::http::h2::engine::body::Inflow;
-use evenkeel::proxy::http::h2::engine::serving::Serving;
+use evenkeel::proxy::http::h2::engine::to_client::ToClient;
 use evenkeel::proxy::http::h2::engine::{Engine, EngineLimits, OUT, TASKS, UNREAD};
 use evenkeel::proxy::http::h2::frame::{self, FRAME_HEAD, FrameHead, PREFACE, unpadded};
 use evenkeel::proxy::http::h2::hpack::encode;
@@ -77,7 +77,7 @@ struct Told {
 
 struct Play<'a> {
     rest: &'a [u8],
-    engine: Engine<Serving>,
+    engine: Engine<ToClient>,
     buffers: FreeList,
     now: Tick,
     streams: HashMap<u32, Told>,

@@ -21,7 +21,7 @@ use super::hedge::{Raced, race};
 use crate::proxy::http::call::{Call, CallWay, Silence};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::identity;
-use crate::proxy::http::upstream::sessions;
+use crate::proxy::http::upstream::opening;
 
 /// How often a request goes to the same backend again that has done nothing for it.
 const REFUSALS: u8 = 2;
@@ -32,7 +32,7 @@ async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Arc<Backend
     let stood = Cell::new(Tick::ZERO);
     let opened = if forwarding.target.config.upstream.is_http2() {
         until_over(forwarding, async |gone| {
-            sessions::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place)
+            opening::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place)
         })
         .await
     } else {

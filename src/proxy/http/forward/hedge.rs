@@ -23,7 +23,7 @@ use super::forwarding::Forwarding;
 use crate::proxy::http::call::{Call, CallWay, Silence};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::request_body::RequestBody;
-use crate::proxy::http::upstream::sessions;
+use crate::proxy::http::upstream::opening;
 
 /// The first attempt's call, which may be replaced by the competitor's.
 pub struct Raced<'a> {
@@ -208,7 +208,7 @@ impl Rival {
             match pooled {
                 Some(way) => Ok(way),
                 None if is_http2 => {
-                    let place = sessions::place(&ctx, &backend, &timeouts, &beside, |_| Poll::Pending);
+                    let place = opening::place(&ctx, &backend, &timeouts, &beside, |_| Poll::Pending);
                     place.await.map(CallWay::Place)
                 }
                 None => {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::engine::Engine;
-use super::engine::serving::Serving;
+use super::engine::to_client::ToClient;
 use crate::proxy::http::client::Client;
 use crate::proxy::request_queue::LastInLine;
 
@@ -21,7 +21,7 @@ pub struct Http2Session {
     pub client: Rc<Client>,
     /// Its last stream that waits to be begun.
     pub last_in_line: LastInLine,
-    engine: RefCell<Engine<Serving>>,
+    engine: RefCell<Engine<ToClient>>,
     /// Who writes what streams append.
     writer: RefCell<Option<Waker>>,
     /// It was woken and has not looked yet.
@@ -31,7 +31,7 @@ pub struct Http2Session {
 impl Http2Session {
     /// A connection of which nothing was read.
     #[must_use]
-    pub fn new(client: Rc<Client>, engine: Engine<Serving>) -> Rc<Http2Session> {
+    pub fn new(client: Rc<Client>, engine: Engine<ToClient>) -> Rc<Http2Session> {
         Rc::new(Http2Session {
             client,
             last_in_line: LastInLine::default(),
@@ -44,7 +44,7 @@ impl Http2Session {
     /// The engine, for one call.
     #[must_use]
     #[inline]
-    pub fn engine(&self) -> RefMut<'_, Engine<Serving>> {
+    pub fn engine(&self) -> RefMut<'_, Engine<ToClient>> {
         self.engine.borrow_mut()
     }
 

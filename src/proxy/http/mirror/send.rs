@@ -18,7 +18,7 @@ use crate::proxy::http::call::{Call, CallWay, Patience};
 use crate::proxy::http::forward::failure::{fail, is_closed, unconnected};
 use crate::proxy::http::identity;
 use crate::proxy::http::request_body::RequestBody;
-use crate::proxy::http::upstream::sessions;
+use crate::proxy::http::upstream::opening;
 use crate::proxy::pool::Keep;
 use crate::targets::resilience::retry::{ConnectionEnd, is_stale};
 use crate::targets::{Ask, Backend, Lease, Outcome, Pick, Tried};
@@ -103,7 +103,7 @@ async fn open(
     let gone = |cx: &mut Context<'_>| over.poll(cx);
     if copy.target.config.upstream.is_http2() {
         let stood = Cell::new(Tick::ZERO);
-        return sessions::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place);
+        return opening::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place);
     }
     let deadline = ctx.ticker.deadline();
     dial_if_there_is_room(ctx, backend, timeouts, &deadline, gone).await.map(CallWay::Connection)

@@ -20,7 +20,7 @@ use crate::proxy::http::client::Client;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::debts;
 use crate::proxy::http::h2::draft::HeadLimits;
-use crate::proxy::http::h2::engine::serving::{Misshapen, Serving};
+use crate::proxy::http::h2::engine::to_client::{Misshapen, ToClient};
 use crate::proxy::http::h2::engine::{Engine, EngineLimits, Http2Fault};
 use crate::proxy::http::h2::session::Http2Session;
 use crate::proxy::http::parting::discard_input;
@@ -254,7 +254,7 @@ fn serve_opened(session: &Rc<Http2Session>) {
 
 /// Resets streams that were answered early, when they are due.
 #[cold]
-fn poll_early(engine: &mut Engine<Serving>, deadline: &Deadline, cx: &mut Context<'_>) {
+fn poll_early(engine: &mut Engine<ToClient>, deadline: &Deadline, cx: &mut Context<'_>) {
     while let Some(left) = engine.reset_early(now()) {
         deadline.set(left);
         if deadline.poll(cx).is_pending() {
@@ -273,7 +273,7 @@ fn poll_stalled(client: &Client, cx: &mut Context<'_>) -> Poll<()> {
 /// What the client may take its time over, and no longer. True: it was too slow, and the engine has said so.
 fn poll_patience(
     client: &Client,
-    engine: &mut Engine<Serving>,
+    engine: &mut Engine<ToClient>,
     waits: &mut Waits<'_>,
     cx: &mut Context<'_>,
 ) -> bool {

@@ -15,7 +15,7 @@ use crate::proxy::WorkerCtx;
 use crate::proxy::dial;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::draft::HeadLimits;
-use crate::proxy::http::h2::engine::asking::Asking;
+use crate::proxy::http::h2::engine::to_backend::ToBackend;
 use crate::proxy::http::h2::engine::{Engine, EngineLimits, Http2Fault, TASKS};
 use crate::targets::Backend;
 use crate::tick::Tick;
@@ -47,11 +47,11 @@ pub(super) async fn dial(
 }
 
 /// What speaks on it.
-pub(super) fn engine(ctx: &WorkerCtx, now: Tick) -> Engine<Asking> {
+pub(super) fn engine(ctx: &WorkerCtx, now: Tick) -> Engine<ToBackend> {
     let Http2 { window_max, memory, .. } = Http2::default();
     let limits =
         EngineLimits { streams: TASKS as u32, window: Http2::WINDOW, window_max, memory, head: HEAD };
-    Engine::asking(limits, &ctx.http2_backends, now)
+    Engine::client(limits, &ctx.http2_backends, now)
 }
 
 /// Ends the streams of a connection whose task ends before them.

@@ -11,7 +11,7 @@ use std::task::{Context, Waker};
 
 use crate::net::now;
 use crate::proxy::http::h2::engine::Engine;
-use crate::proxy::http::h2::engine::asking::Asking;
+use crate::proxy::http::h2::engine::to_backend::ToBackend;
 use crate::targets::Backend;
 
 use super::waiting::PlaceSeekers;
@@ -24,7 +24,7 @@ pub struct BackendSession {
     pub backend: Arc<Backend>,
     /// The backend's from before it was made.
     pub generation: u32,
-    engine: RefCell<Engine<Asking>>,
+    engine: RefCell<Engine<ToBackend>>,
     /// Who writes what streams append.
     writer: RefCell<Option<Waker>>,
     /// It was woken and has not looked yet.
@@ -43,7 +43,7 @@ impl BackendSession {
     pub fn new(
         backend: Arc<Backend>,
         generation: u32,
-        engine: Engine<Asking>,
+        engine: Engine<ToBackend>,
         waiting: Rc<PlaceSeekers>,
     ) -> Rc<BackendSession> {
         Rc::new(BackendSession {
@@ -61,7 +61,7 @@ impl BackendSession {
     /// The engine, for one call.
     #[must_use]
     #[inline]
-    pub fn engine(&self) -> RefMut<'_, Engine<Asking>> {
+    pub fn engine(&self) -> RefMut<'_, Engine<ToBackend>> {
         self.engine.borrow_mut()
     }
 
@@ -88,11 +88,17 @@ impl BackendSession {
     #[must_use]
     pub fn place(self: &Rc<Self>) -> Option<StreamPlace> {
         let given = self.given.get();
-        if self.backend.generation() != self.generation || self.engine().room(given) == 0 {
+        if self.is_leaving() || self.engine().room(given) == 0 {
             return None;
         }
         self.given.set(given + 1);
         Some(StreamPlace { session: Rc::clone(self), id: 0, is_first: !self.is_used.replace(true) })
+    }
+
+    /// True when it takes no more requests: either side has said so, or its backend has failed, moved or gone since it was made.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.backend.generation() != self.generation || !self.engine().is_open()
     }
 
     /// True while nobody uses it or is about to.

@@ -6,8 +6,7 @@ use crate::message::Cause;
 use crate::net::{Buffer, FreeList};
 use crate::tick::Tick;
 
-use super::role::Role;
-use super::{Engine, Http2Fault, Outcome, Past, broken};
+use super::{Engine, Http2Fault, Outcome, Past, Role, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::frame::{self, FrameHead, unpadded};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::message::Cause;
 use crate::tick::Tick;
 
-use super::role::Role;
 use super::{
     DROPPED, EARLY, EARLY_FOR, EarlyStream, Engine, FAREWELL, Http2Fault, Outcome, Past, Phase, REMEMBERED,
+    Role,
 };
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;

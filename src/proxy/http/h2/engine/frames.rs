@@ -2,8 +2,7 @@
 
 use crate::tick::Tick;
 
-use super::role::Role;
-use super::{Engine, FAREWELL, Http2Fault, Outcome, Phase, broken};
+use super::{Engine, FAREWELL, Http2Fault, Outcome, Phase, Role, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::flow::Overrun;

@@ -3,8 +3,7 @@
 use crate::tick::Tick;
 
 use super::frames::{missized, old_dependency};
-use super::role::Role;
-use super::{Engine, Http2Fault, Outcome, Past, broken};
+use super::{Engine, Http2Fault, Outcome, Past, Role, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::draft::TrailersDraft;

@@ -7,15 +7,14 @@
 //! Invariants. The table holds the streams that have a task, and no other. After `over` is set nothing is read any more, and every stream is cut. Nothing is queued without bound: heads and answers stop at [`OUT`]
 //! bytes that the client has not taken, control frames with the reading at [`UNREAD`], bodies at their windows.
 
-pub mod asking;
 pub mod body;
 mod ends;
 mod frames;
 mod heads;
-pub mod role;
 mod send;
-pub mod serving;
 mod settings;
+pub mod to_backend;
+pub mod to_client;
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -24,6 +23,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
+use crate::message::Cause;
 use crate::tick::Tick;
 
 use super::budget::{PeerBudget, Toll};
@@ -34,8 +34,7 @@ use super::frame::PREFACE;
 use super::hpack::HpackDecoder;
 use super::output::Output;
 use super::space::Http2Space;
-use super::stream::{Http2Stream, PartialHead};
-use role::Role;
+use super::stream::{Cut, Http2Stream, PartialHead};
 
 /// Bytes of heads and answers that may wait for the client.
 pub const OUT: usize = 256 * 1024;
@@ -118,6 +117,63 @@ pub struct Http2Fault {
 }
 
 type Outcome = Result<(), Http2Fault>;
+
+/// In what the two ends of a connection differ; all else is the same for both.
+///
+/// One of the two ends: [`ToClient`](to_client::ToClient) or [`ToBackend`](to_backend::ToBackend).
+pub trait Role: Sized {
+    /// What comes on a stream in front of a body.
+    type Arrived: Default;
+
+    /// It opens the streams, and what comes are answers.
+    const ASKS: bool;
+    /// The peer has gone, or wants no more of a stream.
+    const GONE: Cause;
+    /// What a stream is reset with whose task lets go of it before its end.
+    const ABANDONED: ErrorCode;
+    /// A frame came that has no place there.
+    const BAD_FRAME: Cause;
+    /// A head is none.
+    const BAD_HEAD: Cause;
+    /// A body is not as long as its head says.
+    const BAD_LENGTH: Cause;
+
+    /// A head came whose stream is above all others. `times`: when it began, and when it was whole.
+    ///
+    /// # Errors
+    /// It breaks the connection.
+    fn open(engine: &mut Engine<Self>, id: u32, ends: bool, block: &[u8], times: (Tick, Tick)) -> Outcome;
+
+    /// Whether the next head is no trailer section, and no body may come before it.
+    fn is_head_due(arrived: &Self::Arrived) -> bool;
+
+    /// Such a head came.
+    ///
+    /// # Errors
+    /// See [`Role::open`].
+    fn head(engine: &mut Engine<Self>, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome;
+
+    /// The peer has reset a stream, which was opened at some time.
+    ///
+    /// # Errors
+    /// See [`Role::open`].
+    fn reset(engine: &mut Engine<Self>, id: u32, cut: Cut, now: Tick) -> Outcome;
+
+    /// The peer ends the connection, and has done nothing for streams above `last`.
+    ///
+    /// # Errors
+    /// See [`Role::open`].
+    fn go_away(engine: &mut Engine<Self>, last: u32, now: Tick) -> Outcome;
+
+    /// A PING was answered. True: it was one of ours.
+    fn pong(engine: &mut Engine<Self>, payload: [u8; 8]) -> bool;
+
+    /// The peer says something that is for one of the two alone.
+    ///
+    /// # Errors
+    /// See [`Role::open`].
+    fn setting(engine: &mut Engine<Self>, name: u16, value: u32) -> Outcome;
+}
 
 /// The hash of a stream's number: there are few streams, so nobody gains by numbers that collide.
 #[derive(Default)]

@@ -2,8 +2,7 @@
 
 use std::task::{Context, Poll};
 
-use super::role::Role;
-use super::{Engine, OUT, QUANTUM};
+use super::{Engine, OUT, QUANTUM, Role};
 use crate::proxy::http::h2::frame::{self, FRAME_HEAD, FRAME_SIZE, FrameHead};
 use crate::proxy::http::h2::hpack::encode;
 use crate::proxy::http::h2::stream::Cut;

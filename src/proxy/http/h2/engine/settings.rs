@@ -3,8 +3,7 @@
 use crate::tick::Tick;
 
 use super::frames::missized;
-use super::role::Role;
-use super::{Engine, Http2Fault, Outcome, broken};
+use super::{Engine, Http2Fault, Outcome, Role, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::frame::{self, FRAME_SIZE, FrameHead, LARGEST_WINDOW};

@@ -3,14 +3,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use super::serving::Serving;
+use super::to_client::ToClient;
 use super::*;
-use crate::message::{Cause, Framing};
+use crate::message::Framing;
 use crate::net::FreeList;
 use crate::proxy::http::h2::engine::body::Inflow;
 use crate::proxy::http::h2::frame::{self, FRAME_HEAD, FrameHead, PREFACE};
 use crate::proxy::http::h2::hpack::{HpackDecoder, Pseudo, encode};
-use crate::proxy::http::h2::stream::Cut;
 
 mod abuse;
 mod ends;
@@ -33,7 +32,7 @@ struct Frame {
 
 /// An engine, and its peer's side in the test's hands.
 struct Pair {
-    engine: Engine<Serving>,
+    engine: Engine<ToClient>,
     space: Rc<Http2Space>,
     buffers: FreeList,
     now: Tick,

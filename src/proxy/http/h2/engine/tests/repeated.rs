@@ -140,7 +140,7 @@ proptest! {
             let asked = Asked { path, ..kinds[kind % kinds.len()].clone() };
             let block = encoder.block(&asked);
             let id = 2 * count as u32 + 1;
-            forgetting.engine.side = Serving::default();
+            forgetting.engine.side = ToClient::default();
             let kept = outcome(&mut keeping, id, &block);
             prop_assert_eq!(kept, outcome(&mut forgetting, id, &block), "{:?}", asked);
         }

@@ -7,8 +7,7 @@ use crate::message::{Cause, Framing, Head};
 use crate::tick::Tick;
 
 use super::heads::{BYTES, fault_of};
-use super::role::Role;
-use super::{Engine, EngineLimits, Outcome, Past, Phase, TASKS};
+use super::{Engine, EngineLimits, Outcome, Past, Phase, Role, TASKS};
 use crate::proxy::http::h2::budget::{PeerBudget, Toll};
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::draft::{HeadFault, RequestDraft};
@@ -31,7 +30,7 @@ pub struct Misshapen {
 
 /// What a server has.
 #[derive(Default)]
-pub struct Serving {
+pub struct ToClient {
     /// What the last requests had in common.
     repeated: RepeatedLines,
     opened: Vec<u32>,
@@ -41,10 +40,10 @@ pub struct Serving {
 /// A stream that was open for so long was not opened to be reset.
 const LATE: Duration = Duration::from_millis(50);
 
-impl Engine<Serving> {
+impl Engine<ToClient> {
     /// A server's, with SETTINGS in its output. `missing`: what its budget is short of from the beginning.
     #[must_use]
-    pub fn server(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick, missing: u32) -> Engine<Serving> {
+    pub fn server(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick, missing: u32) -> Engine<ToClient> {
         space.enter();
         let mut out = Output::default();
         let head = u32::try_from(limits.head.size).unwrap_or(u32::MAX);
@@ -57,7 +56,7 @@ impl Engine<Serving> {
                 (frame::NO_RFC7540_PRIORITIES, 1),
             ],
         );
-        Engine::new(Serving::default(), limits, space, out, PeerBudget::new(now, missing))
+        Engine::new(ToClient::default(), limits, space, out, PeerBudget::new(now, missing))
     }
 
     /// Streams that have come since the last call, to be served.
@@ -174,7 +173,7 @@ impl Engine<Serving> {
     }
 }
 
-impl Role for Serving {
+impl Role for ToClient {
     type Arrived = Option<Box<ArrivedRequest>>;
 
     const ASKS: bool = false;
@@ -184,7 +183,13 @@ impl Role for Serving {
     const BAD_HEAD: Cause = Cause::BadHead;
     const BAD_LENGTH: Cause = Cause::BadLength;
 
-    fn open(engine: &mut Engine<Serving>, id: u32, ends: bool, block: &[u8], times: (Tick, Tick)) -> Outcome {
+    fn open(
+        engine: &mut Engine<ToClient>,
+        id: u32,
+        ends: bool,
+        block: &[u8],
+        times: (Tick, Tick),
+    ) -> Outcome {
         engine.request(id, ends, block, times)
     }
 
@@ -192,11 +197,11 @@ impl Role for Serving {
         false
     }
 
-    fn head(_: &mut Engine<Serving>, _: u32, _: bool, _: &[u8], _: Tick) -> Outcome {
+    fn head(_: &mut Engine<ToClient>, _: u32, _: bool, _: &[u8], _: Tick) -> Outcome {
         Ok(())
     }
 
-    fn reset(engine: &mut Engine<Serving>, id: u32, cut: Cut, now: Tick) -> Outcome {
+    fn reset(engine: &mut Engine<ToClient>, id: u32, cut: Cut, now: Tick) -> Outcome {
         let toll = match engine.streams.get(&id) {
             Some(stream) if stream.cut.is_some() => Toll::ResetAgain,
             Some(stream) if stream.has_begun => Toll::Cancel,
@@ -218,16 +223,16 @@ impl Role for Serving {
         }
     }
 
-    fn go_away(engine: &mut Engine<Serving>, _: u32, now: Tick) -> Outcome {
+    fn go_away(engine: &mut Engine<ToClient>, _: u32, now: Tick) -> Outcome {
         // It has nothing of ours to give back: we open no streams.
         engine.charge(Toll::Unknown, now)
     }
 
-    fn pong(_: &mut Engine<Serving>, _: [u8; 8]) -> bool {
+    fn pong(_: &mut Engine<ToClient>, _: [u8; 8]) -> bool {
         false
     }
 
-    fn setting(_: &mut Engine<Serving>, _: u16, _: u32) -> Outcome {
+    fn setting(_: &mut Engine<ToClient>, _: u16, _: u32) -> Outcome {
         Ok(())
     }
 }

@@ -7,8 +7,7 @@ use std::task::{Context, Poll};
 use crate::message::{Cause, Framing, Head};
 use crate::tick::Tick;
 
-use super::role::Role;
-use super::{Engine, EngineLimits, Outcome, Phase, TASKS, broken};
+use super::{Engine, EngineLimits, Outcome, Phase, Role, TASKS, broken};
 use crate::proxy::http::h2::budget::{PeerBudget, Toll};
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::draft::answer::AnswerDraft;
@@ -27,7 +26,7 @@ const INTERIMS: usize = 32;
 const STILL_THERE: [u8; 8] = *b"are you?";
 
 /// What a client has.
-pub struct Asking {
+pub struct ToBackend {
     /// Streams that the backend takes at the same time.
     streams: u32,
     /// A PING was not answered yet.
@@ -53,10 +52,10 @@ pub struct ArrivedAnswer {
     pub framing: Framing,
 }
 
-impl Engine<Asking> {
+impl Engine<ToBackend> {
     /// A client's, with its preface in its output.
     #[must_use]
-    pub fn asking(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick) -> Engine<Asking> {
+    pub fn client(limits: EngineLimits, space: &Rc<Http2Space>, now: Tick) -> Engine<ToBackend> {
         space.enter();
         let mut out = Output::default();
         let head = u32::try_from(limits.head.size).unwrap_or(u32::MAX);
@@ -69,7 +68,7 @@ impl Engine<Asking> {
                 (frame::MAX_HEADER_LIST_SIZE, head),
             ],
         );
-        let side = Asking { streams: FIRST_STREAMS, is_pinged: false };
+        let side = ToBackend { streams: FIRST_STREAMS, is_pinged: false };
         Engine::new(side, limits, space, out, PeerBudget::new(now, 0))
     }
 
@@ -209,7 +208,7 @@ impl Engine<Asking> {
     }
 }
 
-impl Role for Asking {
+impl Role for ToBackend {
     type Arrived = ArrivingAnswer;
 
     const ASKS: bool = true;
@@ -219,7 +218,7 @@ impl Role for Asking {
     const BAD_HEAD: Cause = Cause::BadAnswer;
     const BAD_LENGTH: Cause = Cause::BadAnswerBody;
 
-    fn open(_: &mut Engine<Asking>, _: u32, _: bool, _: &[u8], _: (Tick, Tick)) -> Outcome {
+    fn open(_: &mut Engine<ToBackend>, _: u32, _: bool, _: &[u8], _: (Tick, Tick)) -> Outcome {
         Err(broken("an answer to what was not asked"))
     }
 
@@ -227,11 +226,11 @@ impl Role for Asking {
         !arrived.is_final
     }
 
-    fn head(engine: &mut Engine<Asking>, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome {
+    fn head(engine: &mut Engine<ToBackend>, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome {
         engine.answer(id, ends, block, now)
     }
 
-    fn reset(engine: &mut Engine<Asking>, id: u32, cut: Cut, now: Tick) -> Outcome {
+    fn reset(engine: &mut Engine<ToBackend>, id: u32, cut: Cut, now: Tick) -> Outcome {
         let Some(stream) = engine.streams.get_mut(&id) else {
             return engine.charge(Toll::Unknown, now);
         };
@@ -245,7 +244,7 @@ impl Role for Asking {
         Ok(())
     }
 
-    fn go_away(engine: &mut Engine<Asking>, last: u32, now: Tick) -> Outcome {
+    fn go_away(engine: &mut Engine<ToBackend>, last: u32, now: Tick) -> Outcome {
         engine.phase = Phase::Leaving(last);
         let above: Vec<u32> = engine.streams.keys().copied().filter(|id| *id > last).collect();
         // It has done nothing for them (RFC 9113 §6.8).
@@ -256,11 +255,11 @@ impl Role for Asking {
         engine.charge(Toll::Unknown, now)
     }
 
-    fn pong(engine: &mut Engine<Asking>, payload: [u8; 8]) -> bool {
+    fn pong(engine: &mut Engine<ToBackend>, payload: [u8; 8]) -> bool {
         payload == STILL_THERE && std::mem::take(&mut engine.side.is_pinged)
     }
 
-    fn setting(engine: &mut Engine<Asking>, name: u16, value: u32) -> Outcome {
+    fn setting(engine: &mut Engine<ToBackend>, name: u16, value: u32) -> Outcome {
         if name == frame::MAX_CONCURRENT_STREAMS {
             engine.side.streams = value;
         }
