@@ -180,16 +180,20 @@ impl RequestQueue {
 
     #[cold]
     fn poll_enter(&self, waker: &Waker, ticket: &mut RequestTicket, last: &LastInLine) -> Poll<()> {
-        if let Some(opener) = self.waker.take() {
-            opener.wake();
+        let mut crowd = self.crowd.borrow_mut();
+        // While anybody waits the next round is about to be opened, and there is no room: it lets in who waits before it has any.
+        if crowd.turns.is_empty() {
+            if let Some(opener) = self.waker.take() {
+                opener.wake();
+            }
+            if let Some(room) = self.room.get().checked_sub(1) {
+                self.room.set(room);
+                return Poll::Ready(());
+            }
         }
-        // While anybody waits there is no room: a round lets in who waits before it has any.
-        if let Some(room) = self.room.get().checked_sub(1) {
-            self.room.set(room);
-            return Poll::Ready(());
-        }
-        last.0.set(self.crowd.borrow_mut().wait(last.0.get(), waker.clone()));
-        *ticket = RequestTicket::Waiting(last.0.get());
+        let place = crowd.wait(last.0.get(), waker.clone());
+        last.0.set(place);
+        *ticket = RequestTicket::Waiting(place);
         Poll::Pending
     }
 

@@ -195,4 +195,28 @@ mod tests {
             assert_eq!((tasks.busy(), tasks.inner.free.borrow().len(), Rc::strong_count(&told)), (0, 2, 1));
         });
     }
+
+    #[test]
+    fn of_those_that_a_crowd_has_left_a_few_are_kept_and_the_others_end() {
+        let options = tokio::runtime::LocalOptions::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().build_local(options).expect("a runtime");
+        runtime.block_on(async {
+            let (tasks, told) = (StreamTasks::default(), Rc::new(RefCell::new(Vec::new())));
+            let settle = async || {
+                for _ in 0..8 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            (0..FEW + 10).for_each(|_| begin(&tasks, &told, false));
+            settle().await;
+            assert_eq!(Rc::strong_count(&tasks.inner), 1 + FEW + 10);
+            tasks.trim();
+            settle().await;
+            assert_eq!((Rc::strong_count(&tasks.inner), tasks.inner.free.borrow().len()), (1 + FEW, FEW));
+            told.borrow_mut().clear();
+            begin(&tasks, &told, false);
+            settle().await;
+            assert_eq!(*told.borrow(), [2], "one that has served before");
+        });
+    }
 }

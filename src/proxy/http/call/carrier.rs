@@ -138,6 +138,15 @@ impl CallCarrier {
         ask!(self, call => call.append_rest(out, most))
     }
 
+    /// See [`Http1Call::is_reusable`]. What streams leave needs no keeping.
+    #[inline]
+    pub(super) fn is_reusable(&self) -> bool {
+        match self {
+            CallCarrier::Http1(call) => call.is_reusable(),
+            CallCarrier::Http2(_) => false,
+        }
+    }
+
     /// See [`Http1Call::is_done`].
     #[inline]
     pub(super) fn is_done(&self) -> bool {

@@ -101,17 +101,30 @@ impl Call {
         body: RequestBody,
         patience: Patience,
     ) -> Box<Call> {
-        // Made in its box: it is moved several times on its way to the end of the answer.
-        let place = Box::new_uninit();
-        let carrier = match way {
+        match way {
             CallWay::Connection(stream) => {
+                // Made in its box: it is moved several times on its way to the end of the answer.
+                let place = Box::new_uninit();
                 let sending = Sending::new(head, body, &stream, ctx.raw_relay);
-                CallCarrier::Http1(Http1Call::new(stream, generation, sending))
+                let carrier = CallCarrier::Http1(Http1Call::new(stream, generation, sending));
+                Box::write(place, Call::carried_by(carrier, ctx, lease, patience))
             }
-            CallWay::Place(place) => CallCarrier::Http2(Http2Call::new(place, head, to_head, body)),
-        };
+            CallWay::Place(place) => {
+                let call = Http2Call::new(place, head, to_head, body);
+                Call::on_stream(call, ctx, lease, patience)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn on_stream(call: Box<Http2Call>, ctx: &Rc<WorkerCtx>, lease: Lease, patience: Patience) -> Box<Call> {
+        Box::new(Call::carried_by(CallCarrier::Http2(call), ctx, lease, patience))
+    }
+
+    #[inline(always)]
+    fn carried_by(carrier: CallCarrier, ctx: &Rc<WorkerCtx>, lease: Lease, patience: Patience) -> Call {
         let (ctx, deadline) = (Rc::clone(ctx), ctx.ticker.deadline());
-        let call = Call {
+        Call {
             ctx,
             lease,
             carrier,
@@ -126,8 +139,7 @@ impl Call {
             sent: Tick::ZERO,
             first_byte: Tick::ZERO,
             read: Tick::ZERO,
-        };
-        Box::write(place, call)
+        }
     }
 
     /// Sends as much of the request as goes.
@@ -360,12 +372,12 @@ impl Call {
 
     /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request.
     pub fn complete(self: Box<Self>, now: Tick) {
-        if let CallCarrier::Http1(carrier) = self.carrier
-            && carrier.is_reusable()
+        let is_reusable = self.carrier.is_reusable();
+        // Field by field: as a whole it would be copied out of its box. A stream is let go of.
+        if let CallCarrier::Http1(Http1Call { stream, keep_for, generation, .. }) = self.carrier
+            && is_reusable
         {
             let (pool, cells, backend) = (&self.ctx.pool, &self.ctx.cells, self.lease.backend());
-            // Field by field: as a whole it would be copied out of its box.
-            let Http1Call { stream, keep_for, generation, .. } = carrier;
             let used = Used { stream, keep_for, generation };
             match self.keep {
                 Keep::Shared => pool.put(cells, backend, used, now),

@@ -27,7 +27,7 @@ use crate::proxy::http::parting::discard_input;
 use crate::proxy::recording::Recording;
 
 /// Reads of one turn: others have theirs too.
-const READS: usize = 4;
+const READS: usize = 2;
 /// How long after the first GOAWAY the second one comes, if the client does not answer before.
 const FAREWELL: Duration = Duration::from_secs(1);
 

@@ -26,11 +26,23 @@ use super::session::BackendSession;
 const READS: usize = 4;
 /// How long a connection is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(90);
+/// How long it may be silent until it is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The same while a request waits for it that was asked after already: a backend that has nothing to say for long may take it amiss to be asked
+/// more often than every five minutes (gRPC's servers do).
+const LONG_SILENCE: Duration = Duration::from_secs(330);
+/// How long it may take to say so.
+const REPLY: Duration = Duration::from_secs(10);
+/// Bytes of the answer to a PING.
+const PONG: usize = 17;
 /// Bytes of an answer's head, at most, and its lines: as with HTTP/1.1.
 const HEAD: HeadLimits = HeadLimits { size: 64 * 1024, lines: 1024 };
 
 /// The backend is gone.
 const GONE: Http2Fault = Http2Fault { code: ErrorCode::CANCEL, why: "the connection has ended" };
+
+/// It does not say that it is there.
+const DEAD: Http2Fault = Http2Fault { code: ErrorCode::CANCEL, why: "a PING was not answered" };
 
 /// Opens a connection.
 ///
@@ -67,8 +79,7 @@ impl Drop for CutStreams<'_> {
 /// Serves a connection to its end.
 pub(super) async fn serve(ctx: &WorkerCtx, session: &BackendSession, stream: Stream) {
     let _cut = CutStreams(session);
-    let idle = ctx.ticker.deadline();
-    let mut line = Line { stream, held: None, idle };
+    let mut line = Line::new(ctx, stream);
     poll_fn(|cx| line.poll(ctx, session, cx)).await;
 }
 
@@ -77,9 +88,17 @@ struct Line {
     stream: Stream,
     held: Option<Buffer>,
     idle: Deadline,
+    silence: Deadline,
+    /// It has said nothing since it was asked whether it is there, but that it is.
+    is_asked_after: bool,
 }
 
 impl Line {
+    fn new(ctx: &WorkerCtx, stream: Stream) -> Line {
+        let (idle, silence) = (ctx.ticker.deadline(), ctx.ticker.deadline());
+        Line { stream, held: None, idle, silence, is_asked_after: false }
+    }
+
     /// One turn. Ready when it is over.
     fn poll(&mut self, ctx: &WorkerCtx, session: &BackendSession, cx: &mut Context<'_>) -> Poll<()> {
         session.look(cx);
@@ -90,7 +109,9 @@ impl Line {
         let mut engine = session.engine();
         engine.end_turn();
         let is_told = engine.output().is_empty();
-        if engine.fault() == Some(GONE) || is_told && (engine.fault().is_some() || engine.is_finished()) {
+        if matches!(engine.fault(), Some(GONE | DEAD))
+            || is_told && (engine.fault().is_some() || engine.is_finished())
+        {
             return Poll::Ready(());
         }
         drop(engine);
@@ -99,24 +120,54 @@ impl Line {
         } else {
             self.idle.clear();
         }
-        if self.idle.poll(cx).is_ready() {
+        let is_idle = self.idle.poll(cx).is_ready();
+        if is_idle {
             session.engine().leave();
+        }
+        if self.poll_silence(session, cx).is_ready() || is_idle {
+            // There is something new to be said.
             cx.waker().wake_by_ref();
         }
         Poll::Pending
     }
 
+    /// Ready when it was silent for too long: it was asked whether it is there, or has not answered that.
+    fn poll_silence(&mut self, session: &BackendSession, cx: &mut Context<'_>) -> Poll<()> {
+        let is_pinged = session.engine().is_pinged();
+        let patience = match (is_pinged, self.is_asked_after && !session.is_unused()) {
+            (true, _) => REPLY,
+            (false, true) => LONG_SILENCE,
+            (false, false) => SILENCE,
+        };
+        self.silence.set_if_clear(patience);
+        if self.silence.poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.silence.clear();
+        if is_pinged {
+            session.engine().close(DEAD);
+            let _ = session.engine().wake_cut(usize::MAX);
+        } else {
+            session.engine().ask_after();
+            self.is_asked_after = true;
+        }
+        Poll::Ready(())
+    }
+
     /// Reads what there is.
     fn read(&mut self, ctx: &WorkerCtx, session: &BackendSession, cx: &mut Context<'_>) {
-        let Line { stream, held, .. } = self;
+        let Line { stream, held, silence, is_asked_after, .. } = self;
         for count in 1.. {
             if !session.engine().is_reading() {
                 return;
             }
             match ctx.buffers.poll_fill(held, cx, stream) {
                 Poll::Ready(Ok(1..)) => {
+                    silence.clear();
                     if let Some(buffer) = held {
+                        let was_pinged = session.engine().is_pinged();
                         let used = session.engine().receive(buffer.data(), crate::net::now());
+                        *is_asked_after &= was_pinged && used == PONG && !session.engine().is_pinged();
                         buffer.consume(used);
                         if buffer.is_empty() {
                             *held = None;
@@ -148,3 +199,6 @@ impl Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
