@@ -2,13 +2,20 @@
 //!
 //! What stands behind is another evenkeel, which speaks HTTP/2 as a server and has a fake backend behind itself.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use evenkeel::config::model::{Http2, Protocol, UpstreamProtocol};
-use fake_backend::{Running, pattern};
+use evenkeel::config::model::tls::UpstreamTls;
+use evenkeel::config::model::{Config, Http2, Protocol, Sticky, UpstreamProtocol};
+use fake_backend::{Behaviour, Ending, Fake, Fault, Running, pattern};
+use rustls::pki_types::ServerName;
 
 use super::support::h2::H2Client;
-use super::support::{Keel, config, eventually, fakes, recording};
+use super::support::tls::Secure;
+use super::support::{Client, Keel, config, eventually, fakes, recording};
 
 /// Two of them, one behind the other, with HTTP/2 between; both speak it with clients too.
 struct Chain {
@@ -86,7 +93,7 @@ fn bodies_of_known_and_of_unknown_length_go_both_ways_whole_from_clients_of_both
         }
         let mut call = client.begin(request.body(()).unwrap(), false);
         let (client, body) = (&client, &body);
-        let answer = std::thread::scope(|scope| {
+        let answer = thread::scope(|scope| {
             let answer = scope.spawn(move || client.finish(call.answer));
             client.send(&mut call.body, body, true);
             answer.join().unwrap().unwrap()
@@ -131,4 +138,172 @@ fn a_backend_that_is_not_there_is_a_503_with_its_cause() {
     let answer = front.client().get("/");
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert!(answer.text().contains("cause: connect_failed"), "{}", answer.text());
+}
+
+/// In front of these, with HTTP/2 towards them.
+fn front(backends: &[SocketAddr]) -> Config {
+    let mut outer = config(Protocol::Http, backends);
+    outer.workers = 1;
+    outer.targets[0].upstream = UpstreamProtocol::H2;
+    outer
+}
+
+/// TLS to whoever it is.
+fn any_tls() -> Option<Arc<UpstreamTls>> {
+    let name = ServerName::try_from("localhost").unwrap();
+    Some(Arc::new(UpstreamTls { authorities: None, name, identity: None, insecure: true }))
+}
+
+#[test]
+fn with_tls_both_sides_agree_on_http_2_or_there_is_no_request() {
+    let backend = recording();
+    let inner = Secure::with(Protocol::Http, &[&backend], "", |config| {
+        config.listeners[0].http2 = Some(Http2::default());
+    });
+    let mut outer = front(&[inner.keel.address()]);
+    outer.targets[0].backends[0].tls = any_tls();
+    let keel = Keel::start(&outer);
+    assert_eq!(keel.client().get("/").text(), "Hello from fake-1");
+    let head = backend.take_requests().remove(0).head_text().to_lowercase();
+    assert!(head.contains("2.0 evenkeel"), "{head}");
+
+    let old = Secure::with(Protocol::Http, &[&backend], "", |config| config.listeners[0].http2 = None);
+    let mut outer = front(&[old.keel.address()]);
+    outer.targets[0].backends[0].tls = any_tls();
+    let answer = Keel::start(&outer).client().get("/");
+    assert!(answer.status == 502 && answer.text().contains("cause: upstream_tls"), "{}", answer.text());
+}
+
+/// Asks again and again until told to stop; gives how many answers were good, and all others.
+fn load(address: SocketAddr, stop: &AtomicBool, done: &AtomicUsize) -> Vec<String> {
+    let mut bad = Vec::new();
+    let mut client = Client::connect(address);
+    while !stop.load(Ordering::Acquire) {
+        let answer = client.get("/");
+        if answer.status == 200 {
+            done.fetch_add(1, Ordering::AcqRel);
+        } else {
+            bad.push(format!("{} {}", answer.status, answer.text()));
+        }
+        if answer.header("connection") == Some("close") {
+            client = Client::connect(address);
+        }
+    }
+    bad
+}
+
+/// Does `work` while eight clients ask, and a hundred of their requests before and after it; no request may fail.
+fn under_load(address: SocketAddr, work: impl FnOnce()) {
+    let (stop, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let more = |what: &str| {
+        let before = done.load(Ordering::Acquire);
+        eventually(what, || done.load(Ordering::Acquire) >= before + 100);
+    };
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..8).map(|_| scope.spawn(|| load(address, &stop, &done))).collect();
+        more("before");
+        work();
+        more("afterwards");
+        stop.store(true, Ordering::Release);
+        for client in clients {
+            assert!(client.join().unwrap().is_empty());
+        }
+    });
+}
+
+#[test]
+fn reloads_from_one_protocol_to_the_other_lose_no_request() {
+    let backend = fakes(1);
+    let inner = Keel::with(&[&backend[0]], |config| config.listeners[0].http2 = Some(Http2::default()));
+    let mut config = front(&[inner.address()]);
+    config.targets[0].resilience.retries = None;
+    let keel = Keel::start(&config);
+    under_load(keel.address(), || {
+        for turn in 0..20 {
+            let upstream = [UpstreamProtocol::Http, UpstreamProtocol::H2][turn % 2];
+            config.targets[0].upstream = upstream;
+            assert!(keel.reload(&config).is_ok());
+        }
+    });
+    eventually("no lease is left", || keel.server.targets()[0].backends[0].in_flight() == 0);
+}
+
+#[test]
+fn a_backend_that_drains_loses_no_request() {
+    let backend = fakes(1);
+    let inners: Vec<Keel> = (0..2)
+        .map(|_| Keel::with(&[&backend[0]], |config| config.listeners[0].http2 = Some(Http2::default())))
+        .collect();
+    let addresses: Vec<SocketAddr> = inners.iter().map(Keel::address).collect();
+    let keel = Keel::start(&front(&addresses));
+    under_load(keel.address(), || inners[0].server.shutdown().drain.cancel());
+    for backend in &keel.server.targets()[0].backends {
+        eventually("no lease is left", || backend.in_flight() == 0);
+    }
+}
+
+#[test]
+fn streams_wait_for_room_at_their_backend_and_are_counted() {
+    let backend = fakes(1);
+    let chain = chain(&[&backend[0]]);
+    let mut config = front(&[chain.inner.address()]);
+    config.targets[0].resilience.max_in_flight = Some(2);
+    config.targets[0].timeouts.queue = Duration::from_secs(60);
+    let keel = Keel::start(&config);
+    let address = keel.address();
+    thread::scope(|scope| {
+        let asking: Vec<_> =
+            (0..6).map(|_| scope.spawn(move || Client::connect(address).get("/delay/50").status)).collect();
+        eventually("two at once", || keel.server.targets()[0].backends[0].in_flight() == 2);
+        assert!(asking.into_iter().all(|asking| asking.join().unwrap() == 200));
+    });
+    assert_eq!(backend[0].stats().most, 2);
+}
+
+#[test]
+fn a_cookie_keeps_its_client_with_one_backend() {
+    let backends: Vec<Running> =
+        ["one", "two"].map(|name| Fake::http(name).start_in_thread().unwrap()).into();
+    let inners: Vec<Keel> = backends
+        .iter()
+        .map(|backend| Keel::with(&[backend], |config| config.listeners[0].http2 = Some(Http2::default())))
+        .collect();
+    let addresses: Vec<SocketAddr> = inners.iter().map(Keel::address).collect();
+    let mut config = front(&addresses);
+    let key = Arc::from(&b"0123456789abcdef"[..]);
+    config.targets[0].sticky = Some(Sticky { cookie: "id".into(), key, is_fleeting: false });
+    let keel = Keel::start(&config);
+    let mut client = keel.client();
+    let first = client.get("/");
+    let cookie = first.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    for _ in 0..5 {
+        let again = client.ask(&format!("GET / HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"));
+        assert_eq!(again.text(), first.text());
+    }
+}
+
+#[test]
+fn trailers_and_heads_before_the_answer_pass_both_hops() {
+    let backend = recording();
+    let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
+                  3\r\nabc\r\n0\r\nX-Sum: 7\r\n\r\n";
+    let raw = Fault::Raw { bytes: answer.as_bytes().to_vec(), ending: Ending::Serve };
+    backend.behave(Behaviour::fault(raw).times(1));
+    let chain = chain(&[&backend]);
+    let mut client = chain.front.client();
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   3\r\nabc\r\n0\r\nX-Up: 5\r\n\r\n";
+    let answer = client.ask(request);
+    assert_eq!((answer.status, answer.text().as_str()), (200, "abc"));
+    assert_eq!(answer.trailers.trim_end(), "x-sum: 7");
+    let requests = backend.take_requests();
+    assert_eq!(String::from_utf8_lossy(&requests[0].trailers), "x-up: 5\r\n");
+    assert!(requests[0].head_text().to_lowercase().contains("te: trailers"), "{}", requests[0].head_text());
+    let mut client = chain.front.client();
+    client.send("POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    assert_eq!(client.answer().status, 100);
+    client.send("abc");
+    assert_eq!(client.answer().status, 200);
+    client.send("GET /early-hints HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!((client.answer().status, client.answer().status), (103, 200));
 }
