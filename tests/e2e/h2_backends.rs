@@ -307,3 +307,34 @@ fn trailers_and_heads_before_the_answer_pass_both_hops() {
     client.send("GET /early-hints HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!((client.answer().status, client.answer().status), (103, 200));
 }
+
+#[test]
+fn nobody_logs_in_a_connection_that_is_shared() {
+    let backend = recording();
+    let chain = chain(&[&backend]);
+    let mut client = chain.front.client();
+    let answer = client.ask("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: NTLM TlRMTVNTUAAB\r\n\r\n");
+    assert!(answer.status == 421 && answer.text().contains("cause: needs_http_1_1"), "{}", answer.text());
+    assert!(backend.take_requests().is_empty(), "it went nowhere");
+    assert_eq!(chain.front.client().get("/").status, 200);
+}
+
+#[test]
+fn clients_that_take_nothing_hold_up_no_other_answer() {
+    let backend = fakes(1);
+    let chain = chain(&[&backend[0]]);
+    // Each of them has more than a window's worth to come, and together more than a connection of HTTP/2 begins with.
+    let slow: Vec<Client> = (0..60)
+        .map(|_| {
+            let mut client = chain.front.client();
+            client.send("GET /bytes/20000000 HTTP/1.1\r\nHost: a\r\n\r\n");
+            client
+        })
+        .collect();
+    eventually("all are being answered", || chain.in_flight(&chain.front) == 60);
+    for _ in 0..10 {
+        assert_eq!(chain.front.client().get("/bytes/100000").body.len(), 100_000);
+    }
+    drop(slow);
+    eventually("nothing is left", || chain.in_flight(&chain.front) == 0);
+}

@@ -257,7 +257,7 @@ impl Play<'_> {
 
     fn serve_opened(&mut self) {
         for id in self.engine.take_opened() {
-            let Some(request) = self.engine.take_request(id) else { panic!("stream {id} was opened") };
+            let Some((request, _)) = self.engine.take_request(id) else { panic!("stream {id} was opened") };
             let head = request.framing.ok().map(|framing| (request.head, framing));
             assert!(self.streams.insert(id, Told { head, ..Told::default() }).is_none(), "{id} comes twice");
         }

@@ -14,7 +14,7 @@ use crate::proxy::http::upstream::session::StreamPlace;
 use super::http2_head;
 use super::sending::{SendEnd, SendState};
 
-/// What HTTP/2 has of a call.
+/// What HTTP/2 has of a call. Nothing of it is inlined into what is the same for both protocols: HTTP/1 would pay for that.
 pub(super) struct Http2Call {
     place: StreamPlace,
     /// The head as HTTP/1.1 writes it; `None`: it is out.
@@ -40,17 +40,13 @@ pub(super) struct Http2Call {
 
 impl Http2Call {
     /// A request of which nothing is out.
-    pub(super) fn new(
-        place: StreamPlace,
-        head: HeadBuffer,
-        to_head: bool,
-        body: RequestBody,
-    ) -> Box<Http2Call> {
+    #[inline(never)]
+    pub(super) fn new(place: StreamPlace, head: HeadBuffer, body: RequestBody) -> Box<Http2Call> {
         let scheme: &[u8] = if place.session().backend.tls.is_some() { b"https" } else { b"http" };
         Box::new(Http2Call {
             place,
+            to_head: head.starts_with(b"HEAD "),
             head: Some(head),
-            to_head,
             scheme,
             body,
             piece: None,
@@ -66,17 +62,26 @@ impl Http2Call {
         })
     }
 
+    /// Lets go of its stream.
+    #[inline(never)]
+    pub(super) fn let_go(self: Box<Self>) {
+        drop(self);
+    }
+
     /// True while something is left of the request.
+    #[inline(never)]
     pub(super) fn is_sending(&self) -> bool {
         self.is_sending
     }
 
     /// True when all of the request is out.
+    #[inline(never)]
     pub(super) fn is_sent(&self) -> bool {
         !self.is_sending && !self.unsendable
     }
 
     /// What the rest of the request waits for.
+    #[inline(never)]
     pub(super) fn send_state(&self) -> SendState {
         match (self.is_sending, self.is_blocked) {
             (false, _) => SendState::Done,
@@ -86,17 +91,20 @@ impl Http2Call {
     }
 
     /// The backend has surely done nothing for it.
+    #[inline(never)]
     pub(super) fn is_refused(&self) -> bool {
         let cut = self.place.session().engine().cut_of(self.place.id());
         self.place.id() == 0 || cut.is_some_and(|cut| cut.theirs && cut.code == ErrorCode::REFUSED_STREAM)
     }
 
     /// The connection is over, for all of its streams.
+    #[inline(never)]
     pub(super) fn is_connection_over(&self) -> bool {
         self.place.id() == 0 || self.place.session().engine().fault().is_some()
     }
 
     /// See [`super::http1::Http1Call::send`].
+    #[inline(never)]
     pub(super) fn send(&mut self, cx: &mut Context<'_>) -> Option<(u64, Poll<SendEnd>)> {
         if !self.is_sending {
             return None;
@@ -182,6 +190,7 @@ impl Http2Call {
     }
 
     /// Waits for a head: how many have come; 0: none does.
+    #[inline(never)]
     pub(super) fn poll_more(&mut self, cx: &Context<'_>) -> Poll<usize> {
         if self.place.id() == 0 {
             return Poll::Ready(0);
@@ -194,6 +203,7 @@ impl Http2Call {
     ///
     /// # Errors
     /// [`Cause::BadAnswer`].
+    #[inline(never)]
     pub(super) fn take_head(&mut self, head: &mut Head) -> Result<bool, Cause> {
         let mut engine = self.place.session().engine();
         if let Some(answer) = engine.take_answer(self.place.id()) {
@@ -208,6 +218,7 @@ impl Http2Call {
     }
 
     /// The final head was taken: how its body is framed.
+    #[inline(never)]
     pub(super) fn begin_body(&mut self) -> Framing {
         self.look_for_end();
         self.framing
@@ -227,6 +238,7 @@ impl Http2Call {
     ///
     /// # Errors
     /// Why it can't be read on.
+    #[inline(never)]
     pub(super) fn poll_piece(
         &mut self,
         cx: &Context<'_>,
@@ -257,6 +269,7 @@ impl Http2Call {
     }
 
     /// Appends what is left of the answer's body to `out`, if that is at most `most` bytes and all here. False: nothing was done.
+    #[inline(never)]
     pub(super) fn append_rest(&mut self, out: &mut Vec<u8>, most: usize) -> bool {
         if self.is_done {
             return self.trailers.is_empty();
@@ -271,16 +284,19 @@ impl Http2Call {
     }
 
     /// True when the whole body was taken.
+    #[inline(never)]
     pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
 
     /// Bytes of the body so far.
+    #[inline(never)]
     pub(super) fn content(&self) -> u64 {
         self.content
     }
 
     /// Trailer lines with their CRLFs; empty until the body is done.
+    #[inline(never)]
     pub(super) fn trailers(&self) -> &[u8] {
         &self.trailers
     }

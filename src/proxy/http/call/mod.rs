@@ -90,14 +90,14 @@ pub struct Silence {
 }
 
 impl Call {
-    /// A request on its way. `generation` is the backend's from before a connection of its own was made; `to_head`: it is HEAD.
+    /// A request on its way. `generation` is the backend's from before a connection of its own was made.
     #[must_use]
     pub fn new(
         ctx: &Rc<WorkerCtx>,
         lease: Lease,
         generation: u32,
         way: CallWay,
-        (head, to_head): (HeadBuffer, bool),
+        head: HeadBuffer,
         body: RequestBody,
         patience: Patience,
     ) -> Box<Call> {
@@ -109,10 +109,7 @@ impl Call {
                 let carrier = CallCarrier::Http1(Http1Call::new(stream, generation, sending));
                 Box::write(place, Call::carried_by(carrier, ctx, lease, patience))
             }
-            CallWay::Place(place) => {
-                let call = Http2Call::new(place, head, to_head, body);
-                Call::on_stream(call, ctx, lease, patience)
-            }
+            CallWay::Place(place) => Call::on_stream(Http2Call::new(place, head, body), ctx, lease, patience),
         }
     }
 
@@ -373,17 +370,20 @@ impl Call {
     /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request.
     pub fn complete(self: Box<Self>, now: Tick) {
         let is_reusable = self.carrier.is_reusable();
-        // Field by field: as a whole it would be copied out of its box. A stream is let go of.
-        if let CallCarrier::Http1(Http1Call { stream, keep_for, generation, .. }) = self.carrier
-            && is_reusable
-        {
-            let (pool, cells, backend) = (&self.ctx.pool, &self.ctx.cells, self.lease.backend());
-            let used = Used { stream, keep_for, generation };
-            match self.keep {
-                Keep::Shared => pool.put(cells, backend, used, now),
-                Keep::Private(owner) => pool.put_private(cells, owner, backend, used, now),
-                Keep::Closed => {}
+        match self.carrier {
+            // Field by field: as a whole it would be copied out of its box.
+            CallCarrier::Http1(Http1Call { stream, keep_for, generation, .. }) => {
+                if is_reusable {
+                    let (pool, cells, backend) = (&self.ctx.pool, &self.ctx.cells, self.lease.backend());
+                    let used = Used { stream, keep_for, generation };
+                    match self.keep {
+                        Keep::Shared => pool.put(cells, backend, used, now),
+                        Keep::Private(owner) => pool.put_private(cells, owner, backend, used, now),
+                        Keep::Closed => {}
+                    }
+                }
             }
+            CallCarrier::Http2(call) => call.let_go(),
         }
         self.lease.finish(Outcome::Success, now);
     }

@@ -22,6 +22,7 @@ use crate::proxy::http::call::{Call, CallWay, Silence};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::identity;
 use crate::proxy::http::upstream::opening;
+use crate::proxy::pool::Keep;
 
 /// How often a request goes to the same backend again that has done nothing for it.
 const REFUSALS: u8 = 2;
@@ -31,6 +32,10 @@ async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Arc<Backend
     let (ctx, timeouts) = (forwarding.ctx, &forwarding.rules.timeouts);
     let stood = Cell::new(Tick::ZERO);
     let opened = if forwarding.target.config.upstream.is_http2() {
+        if forwarding.keep != Keep::Shared {
+            // It would log in everybody who shares the connection.
+            return Err(Cause::NeedsHttp11);
+        }
         until_over(forwarding, async |gone| {
             opening::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place)
         })
@@ -129,6 +134,11 @@ pub async fn attempt<E: Edge>(
                     forwarding.target.state.pace.note(call.first_byte.since(picked));
                 }
                 if identity::is_offered(forwarding.answer) {
+                    if forwarding.target.config.upstream.is_http2() {
+                        call.abandon(Outcome::Neutral, now());
+                        let (cause, failed) = (Cause::NeedsHttp11, FailedAttempt::Otherwise);
+                        return Err(Failure { cause, failed, sent: true, answer: None });
+                    }
                     call.keep = identity::own(&forwarding.ctx.pool, forwarding.edge.owner());
                 }
                 call.note_answer(forwarding.answer, forwarding.target.config.resilience.breaker.as_ref());

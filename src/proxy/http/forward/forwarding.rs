@@ -236,8 +236,7 @@ impl<E: Edge> Forwarding<'_, E> {
         OutgoingHead { head, framing: body.framing(), upgrade, about, span, host, edits }.write(&mut out);
         let timeouts = &self.rules.timeouts;
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
-        let to_head = self.head.method() == b"HEAD";
-        let mut call = Call::new(self.ctx, lease, generation, way, (out, to_head), body, patience);
+        let mut call = Call::new(self.ctx, lease, generation, way, out, body, patience);
         call.keep = self.keep;
         call
     }
@@ -255,8 +254,10 @@ impl<E: Edge> Forwarding<'_, E> {
     #[inline]
     pub fn reuse(&mut self, lease: &Lease) -> Option<CallWay> {
         if self.target.config.upstream.is_http2() {
-            let place = self.ctx.backend_sessions.place(lease.backend());
-            return place.map(|place| {
+            // What carries an identity goes on no connection that others use.
+            let is_shared = self.keep == Keep::Shared;
+            let place = is_shared.then(|| self.ctx.backend_sessions.place(lease.backend()));
+            return place.flatten().map(|place| {
                 self.ctx.cells.pool.reused.increment();
                 CallWay::Place(place)
             });

@@ -102,6 +102,9 @@ async fn open(
     let timeouts = &copy.target.config.timeouts;
     let gone = |cx: &mut Context<'_>| over.poll(cx);
     if copy.target.config.upstream.is_http2() {
+        if copy.keep != Keep::Shared {
+            return Err(Cause::NeedsHttp11);
+        }
         let stood = Cell::new(Tick::ZERO);
         return opening::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place);
     }
@@ -126,7 +129,8 @@ async fn ask_backend(
         // A trial finds out whether a backend can be connected to.
         let may_take = may_reuse && !lease.is_trial();
         let pooled = if config.upstream.is_http2() {
-            ctx.backend_sessions.place(lease.backend()).map(CallWay::Place)
+            let is_shared = copy.keep == Keep::Shared;
+            is_shared.then(|| ctx.backend_sessions.place(lease.backend())).flatten().map(CallWay::Place)
         } else if may_take {
             let pooled = ctx.pool.take(&ctx.cells, lease.backend(), copy.need(), lease.picked());
             pooled.map(CallWay::Connection)
@@ -156,8 +160,7 @@ async fn ask_backend(
         };
         let mut out = ctx.outgoing.take();
         copy.write(&mut out, lease.backend());
-        let mut call =
-            Call::new(ctx, lease, generation, way, (out, copy.to_head), RequestBody::Empty, patience);
+        let mut call = Call::new(ctx, lease, generation, way, out, RequestBody::Empty, patience);
         call.keep = copy.keep;
         let outcome = loop {
             let head = poll_fn(|cx| match call.poll_head(cx, answer, copy.to_head) {

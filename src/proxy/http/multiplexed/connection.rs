@@ -242,8 +242,9 @@ fn take_in(session: &Http2Session) {
 /// Gives each stream that has come a task.
 fn serve_opened(session: &Rc<Http2Session>) {
     let opened = session.engine().take_opened();
+    let has_cut = session.engine().take_cut();
     for &id in &opened {
-        stream::begin(session, id);
+        stream::begin(session, id, has_cut);
     }
     session.engine().return_opened(opened);
     let misshapen = session.engine().take_misshapen();

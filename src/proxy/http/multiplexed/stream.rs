@@ -44,12 +44,9 @@ struct StreamPapers {
 
 /// Lets go of a stream that was reset before anybody has looked at it: nothing is picked, dialled or asked for it (CVE-2023-44487).
 #[cold]
-fn bury(session: &Http2Session, id: u32, cause: Cause) {
-    let request = session.engine().take_request(id);
+fn bury(session: &Http2Session, id: u32, request: Box<ArrivedRequest>, cause: Cause) {
     session.engine().release(id, now);
-    if let Some(request) = request {
-        record_unserved(&session.client, request, cause);
-    }
+    record_unserved(&session.client, request, cause);
 }
 
 /// Leaves a record of a request that nobody serves.
@@ -61,11 +58,13 @@ pub(super) fn record_unserved(client: &Client, request: Box<ArrivedRequest>, cau
     client.ctx.http2.return_request(request);
 }
 
-/// Has a stream served.
-pub(super) fn begin(session: &Rc<Http2Session>, id: u32) {
-    let cut = session.engine().cut_cause(id);
-    if let Some(cause) = cut {
-        return bury(session, id, cause);
+/// Has a stream served. `has_cut`: one of those that have come is over already.
+pub(super) fn begin(session: &Rc<Http2Session>, id: u32, has_cut: bool) {
+    if has_cut && session.engine().is_cut(id) {
+        let request = session.engine().take_request(id);
+        if let Some((request, Some(cause))) = request {
+            return bury(session, id, request, cause);
+        }
     }
     let ctx = &session.client.ctx;
     let make = |waiting: Option<&Waker>| {
@@ -93,15 +92,20 @@ async fn serve(StreamJob { session, id, mut ticket }: StreamJob, papers: &mut St
         ctx.request_queue.poll_pass(cx, &mut ticket, &session.last_in_line, inside)
     })
     .await;
-    let cut = session.engine().cut_cause(id);
-    match cut {
-        Some(cause) => bury(session, id, cause),
-        None => exchange_one(session, id, papers).await,
+    let request = session.engine().take_request(id);
+    match request {
+        Some((request, None)) => exchange_one(session, id, request, papers).await,
+        Some((request, Some(cause))) => bury(session, id, request, cause),
+        None => {}
     }
 }
 
-async fn exchange_one(session: &Rc<Http2Session>, id: u32, papers: &mut StreamPapers) {
-    let Some(mut arrived) = session.engine().take_request(id) else { return };
+async fn exchange_one(
+    session: &Rc<Http2Session>,
+    id: u32,
+    mut arrived: Box<ArrivedRequest>,
+    papers: &mut StreamPapers,
+) {
     let StreamPapers { head, space } = papers;
     let client = &session.client;
     let ctx = &client.ctx;

@@ -35,6 +35,11 @@ const LONG_SILENCE: Duration = Duration::from_secs(330);
 const REPLY: Duration = Duration::from_secs(10);
 /// Bytes of the answer to a PING.
 const PONG: usize = 17;
+/// Bytes of an answer that may wait for its client, at most. A stream begins with a quarter, and has more once its client has taken as much as
+/// comes.
+const WINDOW_MAX: u32 = 1024 * 1024;
+/// What a worker may have of them in all: streams are bounded by their windows, and their number by requests.
+const NO_BOUND: u64 = u64::MAX / 8;
 /// Bytes of an answer's head, at most, and its lines: as with HTTP/1.1.
 const HEAD: HeadLimits = HeadLimits { size: 64 * 1024, lines: 1024 };
 
@@ -60,9 +65,13 @@ pub(super) async fn dial(
 
 /// What speaks on it.
 pub(super) fn engine(ctx: &WorkerCtx, now: Tick) -> Engine<ToBackend> {
-    let Http2 { window_max, memory, .. } = Http2::default();
-    let limits =
-        EngineLimits { streams: TASKS as u32, window: Http2::WINDOW, window_max, memory, head: HEAD };
+    let limits = EngineLimits {
+        streams: TASKS as u32,
+        window: Http2::WINDOW,
+        window_max: WINDOW_MAX,
+        memory: NO_BOUND,
+        head: HEAD,
+    };
     Engine::client(limits, &ctx.http2_backends, now)
 }
 

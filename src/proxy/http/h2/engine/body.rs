@@ -15,6 +15,8 @@ use crate::proxy::http::h2::frame::{self, FrameHead, unpadded};
 const TINY: usize = 256;
 /// Bytes of a body that are read at once.
 const PIECE: usize = 64 * 1024;
+/// The window of a connection to a backend, at most: more than all of its streams together may use.
+const SHARED_WINDOW: u32 = 1 << 30;
 /// Memory that a stream which holds nothing may keep for what comes.
 const KEPT: usize = 16 * 1024;
 
@@ -198,7 +200,9 @@ impl<R: Role> Engine<R> {
     fn grow(&mut self) -> Option<u32> {
         let window = &mut self.receive_window;
         let size = window.size();
-        let larger = size.saturating_mul(2).min(self.limits.window_max.saturating_mul(2));
+        // Answers of one connection go to many clients, so those who take nothing are to hold up nobody else: their streams' own windows bound them.
+        let most = if R::ASKS { SHARED_WINDOW } else { self.limits.window_max.saturating_mul(2) };
+        let larger = size.saturating_mul(2).min(most);
         (larger > size && self.space.grant(larger - size, self.limits.memory)).then(|| window.grow(larger))
     }
 

@@ -116,6 +116,7 @@ impl<R: Role> Engine<R> {
     /// Cuts a stream that has a task. False: there is none.
     pub(super) fn cut(&mut self, id: u32, cut: Cut) -> bool {
         let Some(stream) = self.streams.get_mut(&id) else { return false };
+        self.has_cut = true;
         stream.cut.get_or_insert(cut);
         let held = std::mem::take(&mut stream.held).len();
         stream.wake();

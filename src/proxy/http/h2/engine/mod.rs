@@ -229,6 +229,8 @@ pub struct Engine<R: Role> {
     /// How many parts of bodies were sent.
     shares: u32,
     budget: PeerBudget,
+    /// A stream was cut since somebody asked.
+    has_cut: bool,
     phase: Phase,
     /// It is over: this was said last.
     over: Option<Http2Fault>,
@@ -266,6 +268,7 @@ impl<R: Role> Engine<R> {
             turn: 1,
             shares: 0,
             budget,
+            has_cut: false,
             phase: Phase::Open,
             over: None,
         }

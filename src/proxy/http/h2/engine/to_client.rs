@@ -79,16 +79,23 @@ impl Engine<ToClient> {
         std::mem::take(&mut self.side.misshapen)
     }
 
-    /// Why a stream is over before anything was done for it, as its client has reset it at once; `None`: it is not.
+    /// True when a stream was cut since the last call: it may be one that has just come.
     #[must_use]
-    pub fn cut_cause(&self, id: u32) -> Option<Cause> {
-        self.streams.get(&id)?.cut.map(|cut| cut.cause)
+    pub fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.has_cut)
     }
 
-    /// The request of a stream; once.
+    /// True when a stream is over.
     #[must_use]
-    pub fn take_request(&mut self, id: u32) -> Option<Box<ArrivedRequest>> {
-        self.streams.get_mut(&id)?.arrived.take()
+    pub fn is_cut(&self, id: u32) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.cut.is_some())
+    }
+
+    /// The request of a stream; once. With it, why the stream is over before anything was done for it.
+    #[must_use]
+    pub fn take_request(&mut self, id: u32) -> Option<(Box<ArrivedRequest>, Option<Cause>)> {
+        let stream = self.streams.get_mut(&id)?;
+        Some((stream.arrived.take()?, stream.cut.map(|cut| cut.cause)))
     }
 
     /// A request.

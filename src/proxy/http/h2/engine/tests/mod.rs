@@ -178,7 +178,7 @@ fn a_request_comes_in_and_its_answer_goes_out() {
     let mut pair = Pair::greeted();
     pair.ask(1, true, &[("a", "b")]);
     assert_eq!(pair.engine.take_opened(), [1]);
-    let request = pair.engine.take_request(1).expect("a request");
+    let (request, _) = pair.engine.take_request(1).expect("a request");
     assert_eq!(request.framing, Ok(Framing::None));
     assert_eq!(request.head.at(request.head.start_and_lines()), b"POST / HTTP/1.1\r\nhost: x\r\na: b\r\n");
     assert!(pair.engine.take_request(1).is_none() && pair.engine.take_opened().is_empty());

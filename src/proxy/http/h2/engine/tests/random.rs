@@ -243,7 +243,7 @@ impl Play {
             Step::Leave => self.pair.engine.leave(),
         }
         for id in self.pair.engine.take_opened() {
-            let request = self.pair.engine.take_request(id).expect("it was opened");
+            let (request, _) = self.pair.engine.take_request(id).expect("it was opened");
             self.pair.space.return_request(request);
             self.tasks.push(Task { id, bell: Arc::default(), waits: None, finished: false });
         }

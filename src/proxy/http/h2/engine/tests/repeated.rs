@@ -94,7 +94,7 @@ fn outcome(pair: &mut Pair, id: u32, block: &[u8]) -> String {
     let opened = pair.engine.take_opened();
     let misshapen = pair.engine.take_misshapen();
     let said = pair.read();
-    let Some(request) = pair.engine.take_request(id) else {
+    let Some((request, _)) = pair.engine.take_request(id) else {
         let causes: Vec<_> = misshapen.iter().map(|one| one.cause).collect();
         return format!("{opened:?} {causes:?} {said:?}");
     };
@@ -158,7 +158,7 @@ fn lines_that_were_kept_do_not_pass_a_limit() {
         encode::pseudo(&mut block, Pseudo::Authority, b"x");
         encode::field(&mut block, b"user-agent", b"0123456789");
         pair.frame(frame::HEADERS, frame::END_HEADERS | frame::END_STREAM, id, &block);
-        let request = pair.engine.take_request(id).expect("a request");
+        let (request, _) = pair.engine.take_request(id).expect("a request");
         pair.answer(id);
         request.framing
     };

@@ -172,7 +172,7 @@ fn one_that_is_too_large_is_there_to_be_answered() {
     let mut pair = Pair::greeted();
     pair.ask(1, true, &[("x", &"y".repeat(9000))]);
     assert_eq!(pair.engine.take_opened(), [1]);
-    assert_eq!(pair.engine.take_request(1).map(|one| one.framing), Some(Err(Cause::HeadTooLarge)));
+    assert_eq!(pair.engine.take_request(1).map(|(one, _)| one.framing), Some(Err(Cause::HeadTooLarge)));
 }
 
 #[test]
