@@ -6,7 +6,7 @@ import socket
 import ssl
 
 import machine
-from process import Failure, Program, Unheard, accepts, free_port, wait_until
+from process import Failure, Program, Unheard, accepts, free_port, wait_until, write
 from proxies import Site
 from report import Cell
 
@@ -54,6 +54,19 @@ class Lab:
             seen[host] = seen.get(host, 0) + 1
         return points
 
+    def answering(self, length):
+        """A backend that speaks HTTP/2 and writes the answers of a turn together: evenkeel, with an answer of its own."""
+        port, folder = free_port(), self.place("answering")
+        os.makedirs(folder)
+        text = (f"workers: 1\nlisteners:\n  web:\n    bind: 127.0.0.1:{port}\n    protocol: http\n    http2: on\n"
+                f"    routes: [{{respond: {{status: 200, body: {'x' * length}}}}}]\n")
+        args = [self.proxies[0].program, "--config", write(folder, "evenkeel.yaml", text)]
+        program = Program(args, self.load_cores, os.path.join(folder, "log"))
+        wait_until("the backend", lambda: accepts(port) or not program.alive())
+        if not program.alive():
+            raise Failure(f"the backend did not start: {program.text()}")
+        return [("127.0.0.1", port)]
+
     def server(self, kind):
         """The other side of `rig pingpong` and `rig bulk`."""
         port = free_port()
@@ -61,11 +74,12 @@ class Lab:
         wait_until(kind, lambda: accepts(port) or not program.alive())
         return [("127.0.0.1", port)]
 
-    def begin(self, mode, backends, threads=1, kept=300, only=None, logs=False, cached=0):
+    def begin(self, mode, backends, threads=1, kept=300, only=None, logs=False, cached=0, multiplexes=False):
         """Every proxy, or the first `only`, in front of these backends; `cached` as a `Site` has it."""
         cores = self.proxy_core if threads == 1 else self.both_cores
-        site = Site(mode, backends, self.files, threads, logs or self.options.logs, self.options.descriptors, kept, cached)
-        members = [proxy for proxy in self.proxies if proxy.takes_part(cached)]
+        site = Site(mode, backends, self.files, threads, logs or self.options.logs, self.options.descriptors, kept, cached,
+                    multiplexes)
+        members = [proxy for proxy in self.proxies if proxy.takes_part(cached, multiplexes)]
         return [proxy.begin(self.place(proxy.name), site, cores) for proxy in members[:only]]
 
     def measure(self, running, load):

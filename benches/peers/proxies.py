@@ -16,8 +16,8 @@ class Proxy:
     def __init__(self, kind, name, program):
         self.kind, self.name, self.program = kind, name, program
 
-    def takes_part(self, cached):
-        return self.kind in (caches.CONFIGURED if cached else CONFIGURED)
+    def takes_part(self, cached, multiplexes=False):
+        return self.kind in (caches.CONFIGURED if cached else MULTIPLEXING if multiplexes else CONFIGURED)
 
     def begin(self, folder, site, cores):
         os.makedirs(folder, exist_ok=True)
@@ -32,11 +32,11 @@ class Proxy:
 class Site:
     """What is asked of a proxy: mode is http, https or tcp; backends are (address, port); so many idle connections to
     them are kept, where a proxy wants a number. `cached`: the bytes of the one answer that all are given to store, and that
-    the floor has from the beginning; 0: nothing is stored."""
+    the floor has from the beginning; 0: nothing is stored. `multiplexes`: backends are asked over HTTP/2."""
 
-    def __init__(self, mode, backends, files, threads=1, logs=False, descriptors=20000, kept=300, cached=0):
+    def __init__(self, mode, backends, files, threads=1, logs=False, descriptors=20000, kept=300, cached=0, multiplexes=False):
         self.mode, self.backends, self.files, self.threads = mode, backends, files, threads
-        self.cached = cached
+        self.cached, self.multiplexes = cached, multiplexes
         self.logs, self.descriptors, self.kept = logs, descriptors, kept
         self.tls = mode == "https"
 
@@ -57,12 +57,13 @@ def evenkeel(program, folder, port, site):
     servers = "".join(f"      - {{host: {host}, port: {at}}}\n" for host, at in site.backends)
     log = f"access_log: {{path: {folder}/access.log, format: json}}\n" if site.logs else ""
     tls = f"    tls: {{cert_file: {site.files[1]}, cert_key: {site.files[2]}}}\n" if site.tls else ""
+    upstream = "    upstream_protocol: h2\n" if site.multiplexes else ""
     text = f"""workers: {site.threads}
 {log}targets:
   web:
     protocol: {site.mode}
     listener: {port}
-{tls}    health_check: off
+{tls}{upstream}    health_check: off
     backends:
 {servers}"""
     return [program, "--config", write(folder, "evenkeel.yaml", text)]
@@ -71,7 +72,8 @@ def evenkeel(program, folder, port, site):
 def haproxy(program, folder, port, site):
     """`http-reuse always`: its default `safe` sends each client's first request on a new connection. Records go to
     standard output, which is a file: HAProxy writes no files itself."""
-    servers = "".join(f"    server s{number} {host}:{at}\n" for number, (host, at) in enumerate(site.backends))
+    spoken = " proto h2" if site.multiplexes else ""
+    servers = "".join(f"    server s{number} {host}:{at}{spoken}\n" for number, (host, at) in enumerate(site.backends))
     if site.mode == "tcp":
         mode, more = "tcp", ""
     else:
@@ -199,4 +201,5 @@ def envoy(program, folder, port, site):
             "-l", "error"]
 
 
+MULTIPLEXING = ["evenkeel", "haproxy"]
 CONFIGURED = {"evenkeel": evenkeel, "haproxy": haproxy, "nginx": nginx, "envoy": envoy}

@@ -36,6 +36,8 @@ class Scenario:
     logs: bool = False
     # The backend answers once, and is gone while it is measured.
     cached: bool = False
+    # Backends are asked over HTTP/2, by those who can.
+    multiplexes: bool = False
     # What the load insists on, where it leaves no choice.
     suite: str = ""
     # The server of a load that is not HTTP.
@@ -46,10 +48,13 @@ class Scenario:
     def run(self, lab):
         if self.server:
             points = lab.server(self.server)
+        elif self.multiplexes:
+            points = lab.answering(self.length)
         else:
             points = lab.backends("--body", self.length, *self.backend)
         source = Program.running[-1]
-        sides = lab.begin(self.mode, points, self.threads, logs=self.logs, cached=self.length if self.cached else 0)
+        sides = lab.begin(self.mode, points, self.threads, logs=self.logs, cached=self.length if self.cached else 0,
+                          multiplexes=self.multiplexes)
         budgets = {peer: getattr(self, peer) for peer in ["haproxy", "nginx", "varnish", "floor"]}
         row = Row(self.name, self.text, self.unit, budgets=budgets, inverse=self.inverse)
         row.notes = self.check(lab, sides)
@@ -142,6 +147,10 @@ SCENARIOS = [
              mode="https", length=SMALL),
     Scenario("h2-64k", "HTTP/2 over TLS, answers of 64 KiB, 16 connections of 4 streams", multiplexed(16, 4), haproxy=1.8,
              mode="https", length=LARGE),
+    Scenario("h2-h2-32x32", "HTTP/2 on both sides, 13 bytes, 32 connections of 32 streams", multiplexed(32, 32), haproxy=2.0,
+             mode="https", length=SMALL, multiplexes=True),
+    Scenario("h2-h2-64k", "HTTP/2 on both sides, answers of 64 KiB, 16 connections of 4 streams", multiplexed(16, 4), haproxy=2.0,
+             mode="https", length=LARGE, multiplexes=True),
     Scenario("tcp-pingpong", "TCP, 128 bytes back and forth, 64 connections", pingpong, haproxy=0.97, mode="tcp", server="pingpong"),
     Scenario("tcp-bulk", "TCP, as much as goes through, 2 connections each way", bulk, haproxy=2.5, mode="tcp", server="bulk",
              unit="GiB/CPU s", inverse=1e6),

@@ -1,6 +1,7 @@
 //! Building a head from parts that another protocol has brought.
 
 use super::{Fields, Head, HeadLine, HeaderField, Span, Version};
+use crate::message::status;
 
 /// Lines of one head, to be appended to others as they are.
 #[derive(Clone, Debug, Default)]
@@ -68,10 +69,16 @@ impl Head {
     }
 
     /// The same of an answer that came with HTTP/2.
-    pub fn begin_answer(&mut self, status: u16) {
-        let start = Head::answer(status);
-        self.bytes.extend_from_slice(&start.bytes);
-        (self.status, self.reason, self.version) = (status, start.reason, Version::Http2);
+    pub fn begin_answer(&mut self, number: u16) {
+        debug_assert!(self.bytes.is_empty() && self.lines.is_empty() && number < 1000, "it is cleared");
+        let digit = |unit: u16| b'0' + (number / unit % 10) as u8;
+        self.bytes.extend_from_slice(b"HTTP/1.1 ");
+        self.bytes.extend_from_slice(&[digit(100), digit(10), digit(1), b' ']);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(status::reason(number).as_bytes());
+        (self.status, self.version) = (number, Version::Http2);
+        self.set_reason(Span::new(start, self.bytes.len()));
+        self.bytes.extend_from_slice(b"\r\n");
     }
 
     /// Appends the Host of a request that has none yet: `host: `, an authority and CRLF.

@@ -123,7 +123,8 @@ impl Http2Call {
         if let Some(head) = self.head.take() {
             let ends = matches!(self.body.framing(), Framing::None | Framing::Length(0));
             let scheme = self.scheme;
-            if !self.place.open(ends, self.to_head, |out| http2_head::write(out, &head, scheme)) {
+            if !self.place.open(ends, self.to_head, |out, lines| http2_head::write(out, &head, scheme, lines))
+            {
                 return Poll::Ready(SendEnd::Refused);
             }
             self.written += head.len() as u64;
@@ -206,9 +207,10 @@ impl Http2Call {
     #[inline(never)]
     pub(super) fn take_head(&mut self, head: &mut Head) -> Result<bool, Cause> {
         let mut engine = self.place.session().engine();
-        if let Some(answer) = engine.take_answer(self.place.id()) {
-            *head = answer.head;
+        if let Some(mut answer) = engine.take_answer(self.place.id()) {
+            std::mem::swap(head, &mut answer.head);
             self.framing = answer.framing;
+            engine.return_answer(answer);
             return Ok(true);
         }
         match engine.cut_of(self.place.id()) {

@@ -3,31 +3,52 @@
 
 use memchr::memchr;
 
-use crate::proxy::http::h2::hpack::{Pseudo, encode};
+use crate::proxy::http::h2::hpack::{EncodedLines, Pseudo, encode};
 
 /// What is about one connection, and is said by frames (RFC 9113 §8.2.2).
 const LEFT_OUT: [&[u8]; 6] =
     [b"connection", b"transfer-encoding", b"upgrade", b"keep-alive", b"proxy-connection", b"http2-settings"];
 
-/// Appends the head that stands in `text`.
-pub(super) fn write(out: &mut Vec<u8>, text: &[u8], scheme: &[u8]) {
-    let (line, rest) = split_line(text);
-    let (method, line) = split_at(line, b' ');
+/// What is never the same twice.
+const REQUEST_ID: &[u8] = b"x-request-id";
+
+/// Appends the head that stands in `text`. `known`: lines that were encoded lately.
+pub(super) fn write(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], known: &mut EncodedLines) {
+    let (line, mut rest) = split_line(text);
+    let (method, line) = split_at(line.trim_ascii_end(), b' ');
     let (path, _) = split_at(line, b' ');
     encode::pseudo(out, Pseudo::Method, method);
     encode::pseudo(out, Pseudo::Scheme, scheme);
+    // Nearly always it is the first line.
     let host = lines(rest).find(|(name, _)| name.eq_ignore_ascii_case(b"host")).map(|(_, value)| value);
     if let Some(host) = host.filter(|host| !host.is_empty()) {
         encode::pseudo(out, Pseudo::Authority, host);
     }
     encode::pseudo(out, Pseudo::Path, path);
-    for (name, value) in lines(rest) {
-        let is_left_out = name.eq_ignore_ascii_case(b"host")
-            || LEFT_OUT.iter().any(|left_out| name.eq_ignore_ascii_case(left_out));
-        if !is_left_out {
+    loop {
+        let (line, after) = split_line(rest);
+        rest = after;
+        if known.append_known(out, line) {
+            continue;
+        }
+        let Some((name, value)) = pair(line) else { return };
+        if !is_left_out(name) {
+            let start = out.len();
             encode::field(out, name, value);
+            if name.len() != REQUEST_ID.len() {
+                // That is another one each time.
+                known.learn(line, out, start);
+            }
         }
     }
+}
+
+/// True for the name of a line that does not go on.
+fn is_left_out(name: &[u8]) -> bool {
+    // Most names have another length.
+    matches!(name.len(), 4 | 7 | 10 | 14 | 16 | 17)
+        && (name.eq_ignore_ascii_case(b"host")
+            || LEFT_OUT.iter().any(|left_out| name.eq_ignore_ascii_case(left_out)))
 }
 
 /// Appends a trailer section: lines with their CRLFs.
@@ -43,16 +64,20 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let (line, after) = split_line(rest);
         rest = after;
-        let colon = memchr(b':', line)?;
-        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+        pair(line)
     })
 }
 
-/// The first line without its CRLF, and what follows it.
+/// The name and the value of a line; `None`: it is the empty one.
+fn pair(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr(b':', line)?;
+    Some((&line[..colon], line[colon + 1..].trim_ascii()))
+}
+
+/// The first line with its CRLF, and what follows it.
 fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr(b'\n', text).map_or(text.len(), |end| end + 1);
-    let (line, rest) = text.split_at(end);
-    (line.trim_ascii_end(), rest)
+    text.split_at(end)
 }
 
 /// What stands before the first `mark`, and behind it.
@@ -60,5 +85,63 @@ fn split_at(text: &[u8], mark: u8) -> (&[u8], &[u8]) {
     match memchr(mark, text) {
         Some(at) => (&text[..at], &text[at + 1..]),
         None => (text, b""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::http::h2::hpack::{HpackDecoder, LineKind};
+
+    /// The lines of a block, `name: value`.
+    fn read(block: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let decoded = HpackDecoder::new(4096).decode(block, 65536, |line| {
+            assert!(!matches!(line.kind, LineKind::Malformed));
+            lines.push(format!(
+                "{}: {}",
+                String::from_utf8_lossy(line.name()),
+                String::from_utf8_lossy(line.value())
+            ));
+        });
+        assert!(decoded.is_ok());
+        lines
+    }
+
+    #[test]
+    fn what_frames_a_message_in_http_1_1_stays_behind_and_all_else_goes_on_in_its_order() {
+        let text =
+            b"POST /a?b=c HTTP/1.1\r\nX-First: 1\r\nHost: a.example:8080\r\nTransfer-Encoding: chunked\r\n\
+                     TE: trailers\r\nConnection: TE\r\nX-Empty:\r\nVia: 1.1 evenkeel\r\nX-First: 2\r\n\r\n";
+        let mut block = Vec::new();
+        let mut known = EncodedLines::default();
+        write(&mut block, text, b"https", &mut known);
+        let expected = [
+            ":method: POST",
+            ":scheme: https",
+            ":authority: a.example:8080",
+            ":path: /a?b=c",
+            "x-first: 1",
+            "te: trailers",
+            "x-empty: ",
+            "via: 1.1 evenkeel",
+            "x-first: 2",
+        ];
+        assert_eq!(read(&block), expected);
+        // The same with what is known by then.
+        let mut again = Vec::new();
+        write(&mut again, text, b"https", &mut known);
+        assert_eq!(again, block);
+    }
+
+    #[test]
+    fn a_request_for_no_host_has_no_authority() {
+        let mut block = Vec::new();
+        let text = b"OPTIONS * HTTP/1.1\r\nHost: \r\nUpgrade: x\r\n\r\n";
+        write(&mut block, text, b"http", &mut EncodedLines::default());
+        assert_eq!(read(&block), [":method: OPTIONS", ":scheme: http", ":path: *"]);
+        let mut block = Vec::new();
+        write_trailers(&mut block, b"X-Sum: 6\r\nY: z\r\n");
+        assert_eq!(read(&block), ["x-sum: 6", "y: z"]);
     }
 }

@@ -249,18 +249,21 @@ impl<E: Edge> Forwarding<'_, E> {
         if no_body && self.is_idempotent() { Need::Repeatable } else { Need::Once }
     }
 
+    /// A place on a connection that stands. What carries an identity goes on none that others use.
+    #[inline(never)]
+    fn reuse_place(&self, lease: &Lease) -> Option<CallWay> {
+        let is_shared = self.keep == Keep::Shared;
+        let place = is_shared.then(|| self.ctx.backend_sessions.place(lease.backend())).flatten()?;
+        self.ctx.cells.pool.reused.increment();
+        Some(CallWay::Place(place))
+    }
+
     /// A connection that has served before, for what `lease` is about: the one that is kept for the client, else any. The
     /// client's own is closed if it does not fit. Of one that many use it is a place.
-    #[inline]
+    #[inline(always)]
     pub fn reuse(&mut self, lease: &Lease) -> Option<CallWay> {
         if self.target.config.upstream.is_http2() {
-            // What carries an identity goes on no connection that others use.
-            let is_shared = self.keep == Keep::Shared;
-            let place = is_shared.then(|| self.ctx.backend_sessions.place(lease.backend()));
-            return place.flatten().map(|place| {
-                self.ctx.cells.pool.reused.increment();
-                CallWay::Place(place)
-            });
+            return self.reuse_place(lease);
         }
         let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
         let owner = self.edge.owner().and_then(Cell::get);

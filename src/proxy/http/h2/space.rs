@@ -5,11 +5,13 @@ use std::cell::{Cell, RefCell};
 use super::debts::Debts;
 use super::draft::DraftSpace;
 use super::hpack::EncodedLines;
-use super::stream::ArrivedRequest;
+use super::stream::{ArrivedAnswer, ArrivedRequest};
 
 /// Requests kept for the memory of the next ones.
 const REQUESTS: usize = 1024;
-/// Of either, those that are left when a crowd has gone.
+/// Answers kept: more wait at the same time only while a worker has more to read than it gets to.
+const ANSWERS: usize = 256;
+/// Of each, those that are left when a crowd has gone.
 const FEW: usize = 8;
 /// Buffers of output kept for the next turn of some connection.
 const OUTPUTS: usize = 32;
@@ -25,6 +27,8 @@ const MOST_OUTPUT: usize = 128 * 1024;
 pub struct Http2Space {
     #[expect(clippy::vec_box, reason = "they go from here into a stream and back, and are large")]
     requests: RefCell<Vec<Box<ArrivedRequest>>>,
+    #[expect(clippy::vec_box, reason = "the same of answers")]
+    answers: RefCell<Vec<Box<ArrivedAnswer>>>,
     outputs: RefCell<Vec<Vec<u8>>>,
     /// Lines that were encoded lately.
     pub encoded: RefCell<EncodedLines>,
@@ -60,12 +64,29 @@ impl Http2Space {
         }
     }
 
+    /// An answer to be filled in; its head is empty.
+    #[must_use]
+    pub fn take_answer(&self) -> Box<ArrivedAnswer> {
+        let mut answer = self.answers.borrow_mut().pop().unwrap_or_default();
+        answer.head.clear();
+        answer
+    }
+
+    /// One that nobody needs any more.
+    pub fn return_answer(&self, answer: Box<ArrivedAnswer>) {
+        let mut answers = self.answers.borrow_mut();
+        if answers.len() < ANSWERS && answer.head.capacity() <= MOST_HEAD {
+            answers.push(answer);
+        }
+    }
+
     /// Gives back what is kept for a crowd that has gone.
     pub fn trim(&self) {
         let (mut requests, mut outputs) = (self.requests.borrow_mut(), self.outputs.borrow_mut());
         requests.truncate(FEW);
         requests.shrink_to_fit();
         outputs.truncate(FEW);
+        self.answers.borrow_mut().truncate(FEW);
     }
 
     /// An empty buffer for output.

@@ -45,6 +45,21 @@ impl Default for ArrivedRequest {
     }
 }
 
+/// The head of an answer.
+pub struct ArrivedAnswer {
+    /// As HTTP/1.1 would have it.
+    pub head: Head,
+    /// How the length of its body is known.
+    pub framing: Framing,
+}
+
+impl Default for ArrivedAnswer {
+    /// One to be filled in.
+    fn default() -> ArrivedAnswer {
+        ArrivedAnswer { head: Head::new(), framing: Framing::None }
+    }
+}
+
 /// A head of which the end has not come.
 pub struct PartialHead {
     /// Its stream.

@@ -12,6 +12,7 @@ use std::task::{Context, Waker};
 use crate::net::now;
 use crate::proxy::http::h2::engine::Engine;
 use crate::proxy::http::h2::engine::to_backend::ToBackend;
+use crate::proxy::http::h2::hpack::EncodedLines;
 use crate::targets::Backend;
 
 use super::waiting::PlaceSeekers;
@@ -144,7 +145,12 @@ impl StreamPlace {
     }
 
     /// Opens its stream, as [`Engine::ask`] does. False: the connection takes no more.
-    pub fn open(&mut self, ends: bool, to_head: bool, encode: impl FnOnce(&mut Vec<u8>)) -> bool {
+    pub fn open(
+        &mut self,
+        ends: bool,
+        to_head: bool,
+        encode: impl FnOnce(&mut Vec<u8>, &mut EncodedLines),
+    ) -> bool {
         if self.id == 0
             && let Some(id) = self.session.engine().ask(ends, to_head, now(), encode)
         {

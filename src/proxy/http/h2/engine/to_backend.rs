@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use crate::message::{Cause, Framing, Head};
+use crate::message::{Cause, Framing};
 use crate::tick::Tick;
 
 use super::{Engine, EngineLimits, Outcome, Phase, Role, TASKS, broken};
@@ -13,10 +13,11 @@ use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::draft::answer::AnswerDraft;
 use crate::proxy::http::h2::flow::{ReceiveWindow, SendWindow};
 use crate::proxy::http::h2::frame::{self, PREFACE};
+use crate::proxy::http::h2::hpack::EncodedLines;
 use crate::proxy::http::h2::output::Output;
 use crate::proxy::http::h2::priority::Priority;
 use crate::proxy::http::h2::space::Http2Space;
-use crate::proxy::http::h2::stream::{Cut, Http2Stream};
+use crate::proxy::http::h2::stream::{ArrivedAnswer, Cut, Http2Stream};
 
 /// Streams that a backend is trusted to take before it says how many (RFC 9113 §6.5.2 recommends no fewer).
 const FIRST_STREAMS: u32 = 100;
@@ -36,20 +37,14 @@ pub struct ToBackend {
 /// What has come of an answer in front of its body.
 #[derive(Default)]
 pub struct ArrivingAnswer {
-    /// Heads that were not taken.
-    heads: VecDeque<Box<ArrivedAnswer>>,
+    /// The first head that was not taken.
+    next: Option<Box<ArrivedAnswer>>,
+    /// Those behind it.
+    more: VecDeque<Box<ArrivedAnswer>>,
     /// The final one has come.
     is_final: bool,
     /// It is for HEAD.
     to_head: bool,
-}
-
-/// The head of an answer.
-pub struct ArrivedAnswer {
-    /// As HTTP/1.1 would have it.
-    pub head: Head,
-    /// How the length of its body is known.
-    pub framing: Framing,
 }
 
 impl Engine<ToBackend> {
@@ -72,19 +67,14 @@ impl Engine<ToBackend> {
         Engine::new(side, limits, space, out, PeerBudget::new(now, 0))
     }
 
-    /// Streams that may be opened before one has ended. `busy`: those that are about to be.
+    /// Streams that may be opened before a task has let go of one. `busy`: those that are about to be.
     #[must_use]
     pub fn room(&self, busy: usize) -> usize {
         if self.over.is_some() || self.phase != Phase::Open || self.last >= frame::LARGEST_WINDOW - 2 {
             return 0;
         }
-        let most = TASKS.min(self.side.streams.min(self.limits.streams) as usize).saturating_sub(busy);
-        let used = self.streams.len();
-        if used < most { most - used } else { most.saturating_sub(self.open_streams()) }
-    }
-
-    fn open_streams(&self) -> usize {
-        self.streams.values().filter(|stream| stream.is_open()).count()
+        let most = TASKS.min(self.side.streams.min(self.limits.streams) as usize);
+        most.saturating_sub(busy + self.streams.len())
     }
 
     /// Opens a stream with the head that `encode` writes. `ends`: the request has no body. `None`: the connection takes no more.
@@ -93,7 +83,7 @@ impl Engine<ToBackend> {
         ends: bool,
         to_head: bool,
         now: Tick,
-        encode: impl FnOnce(&mut Vec<u8>),
+        encode: impl FnOnce(&mut Vec<u8>, &mut EncodedLines),
     ) -> Option<u32> {
         if self.room(0) == 0 {
             return None;
@@ -107,14 +97,23 @@ impl Engine<ToBackend> {
         stream.finished = ends;
         stream.has_begun = true;
         self.streams.insert(id, stream);
-        self.append_head(id, ends, encode);
+        let space = Rc::clone(&self.space);
+        self.append_head(id, ends, |out| encode(out, &mut space.encoded.borrow_mut()));
         Some(id)
     }
 
     /// The next head of an answer, if it is here.
     #[must_use]
     pub fn take_answer(&mut self, id: u32) -> Option<Box<ArrivedAnswer>> {
-        self.streams.get_mut(&id)?.arrived.heads.pop_front()
+        let arrived = &mut self.streams.get_mut(&id)?.arrived;
+        let answer = arrived.next.take()?;
+        arrived.next = arrived.more.pop_front();
+        Some(answer)
+    }
+
+    /// Gives the memory of one back.
+    pub fn return_answer(&self, answer: Box<ArrivedAnswer>) {
+        self.space.return_answer(answer);
     }
 
     /// Ready when there is one.
@@ -123,7 +122,7 @@ impl Engine<ToBackend> {
     /// The stream was cut: nothing more comes.
     pub fn poll_answer(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<(), Cut>> {
         let Some(stream) = self.streams.get_mut(&id) else { return Poll::Pending };
-        if !stream.arrived.heads.is_empty() {
+        if stream.arrived.next.is_some() {
             return Poll::Ready(Ok(()));
         }
         if let Some(cut) = stream.cut {
@@ -180,7 +179,7 @@ impl Engine<ToBackend> {
 
     /// The head of an answer that came whole.
     fn answer(&mut self, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome {
-        let mut answer = Box::new(ArrivedAnswer { head: Head::new(), framing: Framing::None });
+        let mut answer = self.space.take_answer();
         let mut draft = AnswerDraft::new(&mut answer.head, self.limits.head);
         self.decode(block, |line| draft.line(line))?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
@@ -191,8 +190,11 @@ impl Engine<ToBackend> {
         answer.framing = framing;
         let is_final = answer.head.status >= 200;
         arrived.is_final = is_final;
-        arrived.heads.push_back(answer);
-        if arrived.heads.len() > INTERIMS {
+        match &arrived.next {
+            None => arrived.next = Some(answer),
+            Some(_) => arrived.more.push_back(answer),
+        }
+        if arrived.more.len() >= INTERIMS {
             return self.refuse(id, ErrorCode::ENHANCE_YOUR_CALM, Cause::BadAnswer, now);
         }
         if is_final {

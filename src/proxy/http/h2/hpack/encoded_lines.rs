@@ -35,23 +35,29 @@ impl EncodedLines {
     #[inline]
     pub fn append(&mut self, out: &mut Vec<u8>, head: &Head, line: &HeadLine) {
         let bytes = head.at(line.whole());
-        let Some(known) = place(bytes).and_then(|place| self.places.get_mut(place)) else {
-            return self.encode(out, head, line);
-        };
-        if known.line == bytes {
-            let end = out.len() + known.length;
-            out.extend_from_slice(&known.block);
-            out.truncate(end);
-        } else {
-            self.encode(out, head, line);
+        if !self.append_known(out, bytes) {
+            let start = out.len();
+            encode::line(out, head, line);
+            self.learn(bytes, out, start);
         }
     }
 
+    /// Appends what a line with its CRLF was encoded to before. False: that is not known.
+    #[inline]
+    pub fn append_known(&self, out: &mut Vec<u8>, bytes: &[u8]) -> bool {
+        let Some(known) = place(bytes).and_then(|place| self.places.get(place)) else { return false };
+        let is_known = known.line == bytes;
+        if is_known {
+            let end = out.len() + known.length;
+            out.extend_from_slice(&known.block);
+            out.truncate(end);
+        }
+        is_known
+    }
+
+    /// Keeps what a line is encoded to: what stands in `out` behind `start`.
     #[inline(never)]
-    fn encode(&mut self, out: &mut Vec<u8>, head: &Head, line: &HeadLine) {
-        let start = out.len();
-        encode::line(out, head, line);
-        let bytes = head.at(line.whole());
+    pub fn learn(&mut self, bytes: &[u8], out: &[u8], start: usize) {
         let Some(place) = place(bytes) else { return };
         if self.places.is_empty() {
             let none = EncodedLine { line: Vec::new(), block: [0; BLOCK], length: 0 };
