@@ -148,16 +148,16 @@ impl RequestQueue {
         inside < FREE && self.crowd.borrow().turns.is_empty()
     }
 
-    /// Ready when the holder of `ticket` may begin while `inside` are being served. Who asked before on the same connection goes first.
+    /// Ready when the holder of `ticket` may begin while as many as `inside` says are being served. Who asked before on the same connection goes first.
     pub fn poll_pass(
         &self,
         cx: &Context<'_>,
         ticket: &mut RequestTicket,
         last: &LastInLine,
-        inside: usize,
+        inside: impl FnOnce() -> usize,
     ) -> Poll<()> {
         match *ticket {
-            RequestTicket::New if self.is_open(inside) => Poll::Ready(()),
+            RequestTicket::New if self.is_open(inside()) => Poll::Ready(()),
             RequestTicket::New => self.poll_enter(cx.waker(), ticket, last),
             RequestTicket::Waiting(place) if !self.crowd.borrow().has_passed(place) => Poll::Pending,
             RequestTicket::Waiting(_) | RequestTicket::Passed => {

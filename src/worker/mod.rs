@@ -184,6 +184,11 @@ async fn serve(
         () = shutdown.cut.cancelled() => Ok(()),
     };
     ctx.pool.clear(&ctx.cells);
+    ctx.backend_sessions.leave();
+    // Their tasks say so in their next turn.
+    for _ in 0..2 {
+        tokio::task::yield_now().await;
+    }
     outcome.map(|()| before)
 }
 

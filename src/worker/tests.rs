@@ -95,7 +95,7 @@ fn a_worker_ends_with_its_request_queue() {
     // So many at once that some have to wait for the next round.
     for ticket in &mut tickets {
         let _ =
-            ctx.request_queue.poll_pass(&Context::from_waker(&bomb), ticket, &LastInLine::default(), 1000);
+            ctx.request_queue.poll_pass(&Context::from_waker(&bomb), ticket, &LastInLine::default(), || 1000);
     }
     assert_eq!(
         fault(&ctx, Vec::new(), alone(&ctx), async {}),

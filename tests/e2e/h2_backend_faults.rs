@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use evenkeel::config::model::resilience::Retries;
+use evenkeel::config::model::resilience::{Hedging, Retries};
 use evenkeel::config::model::{Config, Protocol, UpstreamProtocol};
+use evenkeel::net::now;
 use evenkeel::proxy::http::h2::code::ErrorCode;
-use evenkeel::proxy::http::h2::frame;
+use evenkeel::proxy::http::h2::frame::{self, FrameHead};
 
 use super::support::h2_backend::{BackendLine, RawH2};
 use super::support::{Answer, Client, Keel, config, eventually};
@@ -348,4 +349,117 @@ fn a_backend_that_says_nothing_is_a_504_and_its_connection_serves_on() {
     assert_eq!(keel.client().get("/").status, 504);
     is_well(&keel);
     assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn an_answer_in_many_small_frames_is_no_flood() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[]);
+        while let Some(asked) = line.asked() {
+            if asked.path != "/rows" {
+                line.answer(asked.stream, &asked.path);
+                continue;
+            }
+            line.head(asked.stream, false, 200, &[]);
+            let mut frames = Vec::new();
+            FrameHead { length: 20, kind: frame::DATA, flags: 0, stream: asked.stream }.write(&mut frames);
+            frames.extend_from_slice(b"a row of twenty byte");
+            // As many as the window of the stream takes.
+            for _ in 0..120 {
+                line.send(&frames.repeat(100));
+            }
+            line.frame(frame::DATA, frame::END_STREAM, asked.stream, b"");
+        }
+    });
+    let keel = keel(&backend, |_| ());
+    assert_eq!(keel.client().get("/rows").body.len(), 12_000 * 20);
+    is_well(&keel);
+    assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn what_comes_late_for_a_request_that_was_given_up_harms_nobody() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[]);
+        let given_up = line.asked().unwrap();
+        let mut count = 0;
+        while let Some(asked) = line.asked() {
+            count += 1;
+            if count == 400 {
+                // More streams ago than anybody remembers.
+                line.head(given_up.stream, false, 200, &[("x-late", "yes")]);
+                line.frame(frame::DATA, 0, given_up.stream, b"late");
+            }
+            line.answer(asked.stream, &asked.path);
+        }
+    });
+    let keel = keel(&backend, |_| ());
+    let mut client = keel.client();
+    client.send("GET /given-up HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("it is asked", || keel.server.targets()[0].backends[0].in_flight() == 1);
+    drop(client);
+    eventually("it is given up", || keel.server.targets()[0].backends[0].in_flight() == 0);
+    let mut client = keel.client();
+    for _ in 0..410 {
+        assert_eq!(client.get("/x").text(), "/x");
+    }
+    is_well(&keel);
+    assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn an_answer_whose_head_is_too_large_is_a_502_and_harms_no_other_stream() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[]);
+        while let Some(asked) = line.asked() {
+            if asked.path != "/large" {
+                line.answer(asked.stream, &asked.path);
+                continue;
+            }
+            let mut block = vec![0x88];
+            for _ in 0..8 {
+                // A literal of 12,000 bytes.
+                block.extend_from_slice(b"\x00\x01x\x7f\xe1\x5c");
+                block.extend_from_slice(&[b'y'; 12_000]);
+            }
+            for (place, part) in block.chunks(16_000).enumerate() {
+                let kind = if place == 0 { frame::HEADERS } else { frame::CONTINUATION };
+                let is_last = (place + 1) * 16_000 >= block.len();
+                line.frame(kind, if is_last { frame::END_HEADERS } else { 0 }, asked.stream, part);
+            }
+        }
+    });
+    let keel = keel(&backend, |_| ());
+    assert_eq!(keel.client().get("/large").status, 502);
+    is_well(&keel);
+    assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn a_connection_is_found_for_all_of_a_crowd_however_few_streams_a_backend_takes() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[(frame::MAX_CONCURRENT_STREAMS, 2)]);
+        line.serve();
+    });
+    let keel = keel(&backend, |config| config.targets[0].timeouts.connect = Duration::from_secs(60));
+    let answers = ask_all(keel.address(), &["/x"; 60]);
+    assert!(answers.iter().all(|answer| answer.text() == "/x"));
+    is_well(&keel);
+}
+
+#[test]
+fn it_is_noted_when_an_answer_begins() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[]);
+        line.serve();
+    });
+    let keel = keel(&backend, |config| {
+        config.targets[0].resilience.hedging = Some(Hedging { budget: 100, ..Hedging::default() });
+    });
+    let mut client = keel.client();
+    let pace = || keel.server.targets()[0].state.pace.percentile(95, now());
+    while pace().is_none() {
+        assert_eq!(client.get("/x").status, 200);
+    }
+    assert!(pace().unwrap() > Duration::ZERO);
 }

@@ -147,7 +147,7 @@ fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut RequestTicket) 
     let (request_queue, inside) = (&client.ctx.request_queue, client.ctx.requests_inside());
     request_queue.is_open(inside)
         || client.stream().poll_readable(cx).is_ready()
-            && request_queue.poll_pass(cx, ticket, &LastInLine::default(), inside).is_ready()
+            && request_queue.poll_pass(cx, ticket, &LastInLine::default(), || inside).is_ready()
 }
 
 /// Memory of one request that serves the next one. Its request's head is empty between.

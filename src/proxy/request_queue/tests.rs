@@ -37,7 +37,7 @@ impl Crowd {
         asked
             .filter_map(|(place, ticket)| {
                 self.request_queue
-                    .poll_pass(&cx, ticket, &LastInLine::default(), inside)
+                    .poll_pass(&cx, ticket, &LastInLine::default(), || inside)
                     .is_ready()
                     .then_some(place)
             })
@@ -133,7 +133,7 @@ impl Connections {
             .map(|(line, last)| {
                 let passes: Vec<bool> = line
                     .iter_mut()
-                    .map(|ticket| request_queue.poll_pass(&cx, ticket, last, FREE).is_ready())
+                    .map(|ticket| request_queue.poll_pass(&cx, ticket, last, || FREE).is_ready())
                     .collect();
                 let passed = passes.iter().filter(|passes| **passes).count();
                 assert!(passes[..passed].iter().all(|passes| *passes), "in the order in which they came");

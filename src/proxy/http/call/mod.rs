@@ -185,6 +185,9 @@ impl Call {
             match self.carrier.take_head(head) {
                 Ok(false) => {}
                 Ok(true) => {
+                    if let CallCarrier::Http2(_) = self.carrier {
+                        self.note_heard();
+                    }
                     let judged = self.judge(head, to_head);
                     return Poll::Ready(judged.map_err(|cause| self.silence(cause)));
                 }
@@ -201,6 +204,16 @@ impl Call {
                 Poll::Ready(outcome) => return Poll::Ready(Err(self.closed(outcome.err()))),
                 Poll::Pending => return self.poll_patience(cx).map(|cause| Err(self.silence(cause))),
             }
+        }
+    }
+
+    /// A head came by a connection that somebody else reads.
+    #[inline(never)]
+    fn note_heard(&mut self) {
+        self.read = now();
+        if !self.answered {
+            self.answered = true;
+            self.first_byte = self.read;
         }
     }
 

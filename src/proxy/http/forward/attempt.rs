@@ -151,7 +151,7 @@ pub async fn attempt<E: Edge>(
                 let is_stale = may_reuse && call.is_connection_over() && is_stale(&end);
                 if is_closed(&silence) && (is_refused || is_stale) && forwarding.body_again().is_some() {
                     // A connection on which a stream was refused may be fine, and is not given out if it is not.
-                    may_reuse = is_refused;
+                    may_reuse = is_refused && !forwarding.effort.is_once;
                     refusals += u8::from(is_refused);
                     if let Some(attempt) = forwarding.record.last_attempt() {
                         attempt.resent = true;

@@ -237,8 +237,11 @@ impl Rival {
             match (dialed, forwarding.body_again()) {
                 (Ok(way), Some(body)) => {
                     if !self.reused {
-                        lease.note_connected();
                         self.connected = now();
+                        self.reused = !way.is_fresh();
+                    }
+                    if !self.reused {
+                        lease.note_connected();
                     }
                     self.stage = Stage::Calling(forwarding.start(lease, self.generation, way, body));
                 }

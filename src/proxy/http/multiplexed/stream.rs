@@ -86,12 +86,9 @@ async fn serve(StreamJob { session, id, mut ticket }: StreamJob, papers: &mut St
     let release = Release { session, id };
     let session = &release.session;
     let ctx = &session.client.ctx;
-    poll_fn(|cx| {
-        // It is counted itself.
-        let inside = ctx.requests_inside().saturating_sub(1);
-        ctx.request_queue.poll_pass(cx, &mut ticket, &session.last_in_line, inside)
-    })
-    .await;
+    // It is counted itself.
+    let inside = || ctx.requests_inside().saturating_sub(1);
+    poll_fn(|cx| ctx.request_queue.poll_pass(cx, &mut ticket, &session.last_in_line, inside)).await;
     let request = session.engine().take_request(id);
     match request {
         Some((request, None)) => exchange_one(session, id, request, papers).await,

@@ -123,7 +123,12 @@ impl Line {
         {
             return Poll::Ready(());
         }
+        // A turn may have let go of streams, or heard that the backend takes more.
+        let has_sleepers = engine.wake_cut(usize::MAX);
+        let is_over = engine.fault().is_some() || !engine.is_open() && engine.tasks() == 0;
         drop(engine);
+        debug_assert!(!has_sleepers);
+        session.call_waiting();
         if session.is_unused() {
             self.idle.set_if_clear(IDLE);
         } else {
@@ -131,9 +136,15 @@ impl Line {
         }
         let is_idle = self.idle.poll(cx).is_ready();
         if is_idle {
+            self.idle.set(IDLE);
             session.engine().leave();
         }
-        if self.poll_silence(session, cx).is_ready() || is_idle {
+        let is_silent = self.poll_silence(session, cx).is_ready();
+        if is_silent && is_over {
+            // It does not even take our last word.
+            return Poll::Ready(());
+        }
+        if is_silent || is_idle {
             // There is something new to be said.
             cx.waker().wake_by_ref();
         }

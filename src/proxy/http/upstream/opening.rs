@@ -84,9 +84,14 @@ fn begin(ctx: &Rc<WorkerCtx>, lines: &Rc<BackendLines>, backend: &Arc<Backend>, 
         let waiting = Rc::clone(&lines.waiting);
         let session = BackendSession::new(backend, generation, engine, waiting);
         lines.open.borrow_mut().push(Rc::clone(&session));
-        session.call_waiting();
+        // And one more, who sees to it that another connection is made if this one is not enough.
+        lines.waiting.call(session.room() + 1);
         connection::serve(&ctx, &session, stream).await;
         lines.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &session));
+        if !session.is_used() {
+            // It was closed before anybody could ask: whoever waits is not to have the next one made, and the next.
+            lines.failed(Cause::ConnectFailed);
+        }
         lines.waiting.call(usize::MAX);
     }));
 }

@@ -108,11 +108,22 @@ impl BackendSession {
         self.given.get() == 0 && self.engine().tasks() == 0
     }
 
+    /// Requests that have a place here at this moment.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.engine().room(self.given.get())
+    }
+
+    /// True once somebody has had a place.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.is_used.get()
+    }
+
     /// Calls as many of those who wait as there are places.
     pub fn call_waiting(&self) {
         if !self.waiting.is_empty() {
-            let room = self.engine().room(self.given.get());
-            self.waiting.call(room);
+            self.waiting.call(self.room());
         }
     }
 }

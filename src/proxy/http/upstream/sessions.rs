@@ -87,7 +87,8 @@ impl BackendSessions {
                     session.stir();
                 }
             }
-            if lines.open.borrow().is_empty() && !lines.is_dialing.get() && lines.waiting.is_empty() {
+            // Who has been called and has not looked yet holds it too.
+            if lines.open.borrow().is_empty() && !lines.is_dialing.get() && Rc::strong_count(lines) == 1 {
                 // A backend that is gone is not held on to.
                 *place = None;
             }

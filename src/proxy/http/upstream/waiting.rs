@@ -1,6 +1,6 @@
 //! Those who wait for a place on some connection to a backend, in the order in which they came.
 //!
-//! Invariants. Who waits is here once, from the poll in which there was no place for it until it is called. Who is called and leaves without a
+//! Invariants. Who waits is here once, from the poll in which there was no place for it until it is called or leaves. Who is called and leaves without a
 //! place calls the next one, so no place stays free while somebody waits.
 
 use std::cell::{Cell, RefCell};
@@ -10,9 +10,10 @@ use std::task::{Context, Waker};
 /// Those of one backend.
 #[derive(Default)]
 pub struct PlaceSeekers {
-    /// How many were called, ever. Who has a number above this is here.
-    called: Cell<u64>,
-    waiting: RefCell<VecDeque<Waker>>,
+    /// How many have left the front, ever: the first one here has the number behind that.
+    gone: Cell<u64>,
+    /// `None`: it has left from its place in the middle.
+    waiting: RefCell<VecDeque<Option<Waker>>>,
 }
 
 /// One of them.
@@ -26,9 +27,16 @@ impl PlaceSeekers {
     /// Calls the first `most` of them.
     pub fn call(&self, most: usize) {
         let mut waiting = self.waiting.borrow_mut();
-        let count = waiting.len().min(most);
-        self.called.set(self.called.get() + count as u64);
-        waiting.drain(..count).for_each(Waker::wake);
+        let mut called = 0;
+        while called < most
+            && let Some(waker) = waiting.pop_front()
+        {
+            self.gone.set(self.gone.get() + 1);
+            if let Some(waker) = waker {
+                waker.wake();
+                called += 1;
+            }
+        }
     }
 
     /// Whether nobody waits.
@@ -47,22 +55,32 @@ impl PlaceSeekers {
 impl PlaceSeeker<'_> {
     /// Waits to be called, if it does not yet.
     pub fn wait(&mut self, cx: &Context<'_>) {
-        if self.number <= self.all.called.get() {
+        if self.number <= self.all.gone.get() {
             let mut waiting = self.all.waiting.borrow_mut();
-            waiting.push_back(cx.waker().clone());
-            self.number = self.all.called.get() + waiting.len() as u64;
+            waiting.push_back(Some(cx.waker().clone()));
+            self.number = self.all.gone.get() + waiting.len() as u64;
         }
     }
 
-    /// It has got what it was called for.
+    /// It has got what it waited for, called or not.
     pub fn settle(mut self) {
+        self.leave();
         self.number = 0;
+    }
+
+    /// Leaves if it waits. True: it was called before.
+    fn leave(&self) -> bool {
+        let Some(place) = self.number.checked_sub(self.all.gone.get() + 1) else { return self.number > 0 };
+        if let Some(waiting) = self.all.waiting.borrow_mut().get_mut(place as usize) {
+            *waiting = None;
+        }
+        false
     }
 }
 
 impl Drop for PlaceSeeker<'_> {
     fn drop(&mut self) {
-        if self.number > 0 && self.number <= self.all.called.get() {
+        if self.leave() {
             self.all.call(1);
         }
     }
@@ -111,8 +129,11 @@ mod tests {
         // One that was not called has nothing to pass on.
         drop(waiting.remove(0));
         assert_eq!(rung(), [1, 1, 0, 0]);
-        seekers.call(usize::MAX);
-        assert_eq!(rung(), [1, 1, 1, 1]);
+        // Nor is it called: the next one is.
+        seekers.call(1);
+        assert_eq!(rung(), [1, 1, 0, 1]);
         assert!(seekers.is_empty());
+        drop(waiting);
+        assert_eq!(rung(), [1, 1, 0, 1]);
     }
 }

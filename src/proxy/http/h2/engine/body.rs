@@ -54,11 +54,11 @@ impl<R: Role> Engine<R> {
                 }
                 Some(Past::Early) => {
                     self.drop_early(id, whole);
-                    if content.len() >= TINY { Ok(()) } else { self.charge(Toll::TinyData, now) }
+                    if content.len() >= TINY { Ok(()) } else { self.charge_tiny(now) }
                 }
                 // What was on its way.
                 Some(Past::Ours) if content.len() >= TINY => Ok(()),
-                Some(Past::Ours) => self.charge(Toll::TinyData, now),
+                Some(Past::Ours) => self.charge_tiny(now),
                 Some(Past::Whole | Past::Theirs) | None => {
                     self.refuse(id, ErrorCode::STREAM_CLOSED, R::BAD_FRAME, now)
                 }
@@ -72,7 +72,7 @@ impl<R: Role> Engine<R> {
                     why: "DATA on a stream that was reset",
                 });
             }
-            return if content.len() >= TINY { Ok(()) } else { self.charge(Toll::TinyData, now) };
+            return if content.len() >= TINY { Ok(()) } else { self.charge_tiny(now) };
         }
         let verdict = if R::is_head_due(&stream.arrived) {
             Err((ErrorCode::PROTOCOL_ERROR, R::BAD_FRAME))
@@ -104,7 +104,12 @@ impl<R: Role> Engine<R> {
         if !self.space.hold(content.len(), self.receive_window.held(), self.limits.memory) {
             return self.refuse(id, ErrorCode::ENHANCE_YOUR_CALM, Cause::LocalShortage, now);
         }
-        if is_tiny { self.charge(Toll::TinyData, now) } else { Ok(()) }
+        if is_tiny { self.charge_tiny(now) } else { Ok(()) }
+    }
+
+    /// DATA came that was hardly worth its frame. A backend may well have little to say at a time, and its windows bound what lies here.
+    fn charge_tiny(&mut self, now: Tick) -> Outcome {
+        if R::ASKS { Ok(()) } else { self.charge(Toll::TinyData, now) }
     }
 
     /// The trailer section has come, and with it the end of a body.

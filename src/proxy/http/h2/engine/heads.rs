@@ -15,8 +15,12 @@ use crate::proxy::http::h2::stream::PartialHead;
 const FRAMES: usize = 16;
 /// Bytes of one head at most, compressed or not: what is over the limit of the config is answered, what is over this is not even read.
 pub(super) const BYTES: usize = 64 * 1024;
+/// The same of an answer's, of which what is over the limit ends one stream, and what is over this the connection of many.
+const ANSWER_BYTES: usize = 256 * 1024;
 
 impl<R: Role> Engine<R> {
+    const MOST_BYTES: usize = if R::ASKS { ANSWER_BYTES } else { BYTES };
+
     pub(super) fn headers(&mut self, head: FrameHead, payload: &[u8], now: Tick) -> Outcome {
         if head.stream.is_multiple_of(2) {
             return Err(broken("a client's streams have odd numbers"));
@@ -40,7 +44,7 @@ impl<R: Role> Engine<R> {
     pub(super) fn continuation(&mut self, head: FrameHead, payload: &[u8], now: Tick) -> Outcome {
         let Some(mut block) = self.block.take() else { return Ok(()) };
         block.frames += 1;
-        if block.frames > FRAMES || block.bytes.len() + payload.len() > BYTES {
+        if block.frames > FRAMES || block.bytes.len() + payload.len() > Self::MOST_BYTES {
             return Err(too_much("a head in too many pieces"));
         }
         block.bytes.extend_from_slice(payload);
@@ -58,6 +62,8 @@ impl<R: Role> Engine<R> {
         }
         let Some(stream) = self.streams.get(&id) else {
             return match self.past(id) {
+                // What a backend has answered to a request that was given up on meanwhile, perhaps many requests ago.
+                Some(Past::Ours) | None if R::ASKS => self.decode(block, |_| {}),
                 Some(Past::Early) => {
                     self.decode(block, |_| {})?;
                     if ends {
@@ -98,7 +104,7 @@ impl<R: Role> Engine<R> {
     }
 
     pub(super) fn decode(&mut self, block: &[u8], sink: impl FnMut(&FieldLine<'_>)) -> Outcome {
-        self.decoder.decode(block, BYTES, sink).map_err(fault_of)
+        self.decoder.decode(block, Self::MOST_BYTES, sink).map_err(fault_of)
     }
 }
 

@@ -19,8 +19,6 @@ use crate::proxy::http::h2::priority::Priority;
 use crate::proxy::http::h2::space::Http2Space;
 use crate::proxy::http::h2::stream::{ArrivedAnswer, Cut, Http2Stream};
 
-/// Streams that a backend is trusted to take before it says how many (RFC 9113 §6.5.2 recommends no fewer).
-const FIRST_STREAMS: u32 = 100;
 /// 1xx heads of one answer; a backend that sends more is broken.
 const INTERIMS: usize = 32;
 /// What our own PINGs carry.
@@ -63,17 +61,19 @@ impl Engine<ToBackend> {
                 (frame::MAX_HEADER_LIST_SIZE, head),
             ],
         );
-        let side = ToBackend { streams: FIRST_STREAMS, is_pinged: false };
+        let side = ToBackend { streams: u32::MAX, is_pinged: false };
         Engine::new(side, limits, space, out, PeerBudget::new(now, 0))
     }
 
     /// Streams that may be opened before a task has let go of one. `busy`: those that are about to be.
     #[must_use]
     pub fn room(&self, busy: usize) -> usize {
-        if self.over.is_some() || self.phase != Phase::Open || self.last >= frame::LARGEST_WINDOW - 2 {
+        if self.over.is_some() || self.phase != Phase::Open {
             return 0;
         }
-        let most = TASKS.min(self.side.streams.min(self.limits.streams) as usize);
+        // How many it takes it says first of all (RFC 9113 §6.5.2); until then one is enough to find out.
+        let streams = if self.greeted { self.side.streams.min(self.limits.streams) } else { 1 };
+        let most = TASKS.min(streams as usize);
         most.saturating_sub(busy + self.streams.len())
     }
 
@@ -99,6 +99,10 @@ impl Engine<ToBackend> {
         self.streams.insert(id, stream);
         let space = Rc::clone(&self.space);
         self.append_head(id, ends, |out| encode(out, &mut space.encoded.borrow_mut()));
+        if id >= frame::LARGEST_WINDOW - 2 {
+            // There are no more numbers.
+            self.leave();
+        }
         Some(id)
     }
 

@@ -36,14 +36,19 @@ impl EncodedLines {
     pub fn append(&mut self, out: &mut Vec<u8>, head: &Head, line: &HeadLine) {
         let bytes = head.at(line.whole());
         if !self.append_known(out, bytes) {
-            let start = out.len();
-            encode::line(out, head, line);
-            self.learn(bytes, out, start);
+            self.encode(out, head, line);
         }
     }
 
+    #[inline(never)]
+    fn encode(&mut self, out: &mut Vec<u8>, head: &Head, line: &HeadLine) {
+        let start = out.len();
+        encode::line(out, head, line);
+        self.learn(head.at(line.whole()), out, start);
+    }
+
     /// Appends what a line with its CRLF was encoded to before. False: that is not known.
-    #[inline]
+    #[inline(always)]
     pub fn append_known(&self, out: &mut Vec<u8>, bytes: &[u8]) -> bool {
         let Some(known) = place(bytes).and_then(|place| self.places.get(place)) else { return false };
         let is_known = known.line == bytes;
