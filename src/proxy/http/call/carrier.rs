@@ -31,7 +31,7 @@ impl CallWay {
 }
 
 /// A request on its way.
-// The small one is boxed: most are of the large one, which is made in its place.
+#[expect(clippy::large_enum_variant, reason = "most are of the large one, and it is in a box already")]
 pub(super) enum CallCarrier {
     /// On a connection of its own.
     Http1(Http1Call),
