@@ -36,8 +36,14 @@ pub enum RequestTicket {
     /// Has not asked.
     #[default]
     New,
-    /// Waits there.
-    Waiting(PlaceInLine),
+    /// Waits there: see [`PlaceInLine`].
+    Waiting {
+        /// The line.
+        // Beside the other one, and not as one of them: idle connections hold it.
+        line: u32,
+        /// The number in it.
+        number: u64,
+    },
     /// May begin, and has not yet.
     Passed,
 }
@@ -45,7 +51,7 @@ pub enum RequestTicket {
 /// Which line it is and which number in it. The default is nobody's, and has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceInLine {
-    line: usize,
+    line: u32,
     number: u64,
 }
 
@@ -85,15 +91,15 @@ struct Line {
 
 impl WaitingCrowd {
     fn has_passed(&self, place: PlaceInLine) -> bool {
-        self.lines.get(place.line).is_none_or(|line| line.passed >= place.number)
+        self.lines.get(place.line as usize).is_none_or(|line| line.passed >= place.number)
     }
 
     /// Lets somebody wait behind `last`, or in a line of its own.
     fn wait(&mut self, last: PlaceInLine, waker: Waker) -> PlaceInLine {
-        let line = if self.has_passed(last) { self.take_line() } else { last.line };
+        let line = if self.has_passed(last) { self.take_line() } else { last.line as usize };
         let Line { waiting, passed, .. } = &mut self.lines[line];
         waiting.push_back(waker);
-        PlaceInLine { line, number: *passed + waiting.len() as u64 }
+        PlaceInLine { line: line as u32, number: *passed + waiting.len() as u64 }
     }
 
     /// A line in which nobody waits, which is to have its turn.
@@ -159,8 +165,12 @@ impl RequestQueue {
         match *ticket {
             RequestTicket::New if self.is_open(inside()) => Poll::Ready(()),
             RequestTicket::New => self.poll_enter(cx.waker(), ticket, last),
-            RequestTicket::Waiting(place) if !self.crowd.borrow().has_passed(place) => Poll::Pending,
-            RequestTicket::Waiting(_) | RequestTicket::Passed => {
+            RequestTicket::Waiting { line, number }
+                if !self.crowd.borrow().has_passed(PlaceInLine { line, number }) =>
+            {
+                Poll::Pending
+            }
+            RequestTicket::Waiting { .. } | RequestTicket::Passed => {
                 *ticket = RequestTicket::New;
                 Poll::Ready(())
             }
@@ -193,7 +203,7 @@ impl RequestQueue {
         }
         let place = crowd.wait(last.0.get(), waker.clone());
         last.0.set(place);
-        *ticket = RequestTicket::Waiting(place);
+        *ticket = RequestTicket::Waiting { line: place.line, number: place.number };
         Poll::Pending
     }
 

@@ -276,6 +276,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.tls.min_version", https("min_version: 1.3"), |c| {
             of(c).0.tls.as_ref().is_some_and(|tls| tls.oldest == TlsVersion::V13)
         }),
+        ("targets.<name>.upstream_protocol", target("upstream_protocol: H2"), |c| {
+            of(c).1.upstream == UpstreamProtocol::H2
+        }),
         ("targets.<name>.upstream_tls", upstream(""), |c| upstream_of(c).is_some()),
         (
             "targets.<name>.upstream_tls.ca_file",

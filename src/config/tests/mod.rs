@@ -279,6 +279,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.limits.body_rate = 240B (default)",
             "targets.web.forwarded = x_forwarded (default)",
             "targets.web.x_real_ip = false (default)",
+            "targets.web.upstream_protocol = http (default)",
             "targets.web.host = pass (default)",
             "targets.web.upgrade = [websocket] (default)",
             "targets.web.backends[0].name = a:1 (default)",
