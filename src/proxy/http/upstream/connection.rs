@@ -100,12 +100,14 @@ struct Line {
     silence: Deadline,
     /// It has said nothing since it was asked whether it is there, but that it is.
     is_asked_after: bool,
+    /// It has said how many streams it takes.
+    is_greeted: bool,
 }
 
 impl Line {
     fn new(ctx: &WorkerCtx, stream: Stream) -> Line {
         let (idle, silence) = (ctx.ticker.deadline(), ctx.ticker.deadline());
-        Line { stream, held: None, idle, silence, is_asked_after: false }
+        Line { stream, held: None, idle, silence, is_asked_after: false, is_greeted: false }
     }
 
     /// One turn. Ready when it is over.
@@ -128,6 +130,10 @@ impl Line {
         let is_over = engine.fault().is_some() || !engine.is_open() && engine.tasks() == 0;
         drop(engine);
         debug_assert!(!has_sleepers);
+        if !self.is_greeted && session.engine().is_greeted() {
+            self.is_greeted = true;
+            session.call_first();
+        }
         session.call_waiting();
         if session.is_unused() {
             self.idle.set_if_clear(IDLE);

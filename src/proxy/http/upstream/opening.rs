@@ -84,8 +84,7 @@ fn begin(ctx: &Rc<WorkerCtx>, lines: &Rc<BackendLines>, backend: &Arc<Backend>, 
         let waiting = Rc::clone(&lines.waiting);
         let session = BackendSession::new(backend, generation, engine, waiting);
         lines.open.borrow_mut().push(Rc::clone(&session));
-        // And one more, who sees to it that another connection is made if this one is not enough.
-        lines.waiting.call(session.room() + 1);
+        session.call_waiting();
         connection::serve(&ctx, &session, stream).await;
         lines.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &session));
         if !session.is_used() {

@@ -108,9 +108,8 @@ impl BackendSession {
         self.given.get() == 0 && self.engine().tasks() == 0
     }
 
-    /// Requests that have a place here at this moment.
-    #[must_use]
-    pub fn room(&self) -> usize {
+    /// How many more requests may have a place.
+    fn room(&self) -> usize {
         self.engine().room(self.given.get())
     }
 
@@ -125,6 +124,11 @@ impl BackendSession {
         if !self.waiting.is_empty() {
             self.waiting.call(self.room());
         }
+    }
+
+    /// The same when it is known how many there are: and one more, who sees to it that another connection is made if this one is not enough.
+    pub fn call_first(&self) {
+        self.waiting.call(self.room() + 1);
     }
 }
 

@@ -39,10 +39,12 @@ impl BackendLines {
         self.open.borrow().iter().find_map(BackendSession::place)
     }
 
-    /// True when another connection would have places. A backend that takes no streams on one on which there are none takes none on the next.
+    /// True when another connection would have places. One that has not said yet how many streams its backend takes is waited for, and a backend that takes
+    /// none on a connection on which there are none takes none on the next.
     pub(super) fn wants_another(&self) -> bool {
+        let is_full = |session: &Rc<BackendSession>| session.engine().is_greeted() && !session.is_unused();
         !self.is_dialing.get()
-            && self.open.borrow().iter().all(|session| !session.is_unused() || session.is_leaving())
+            && self.open.borrow().iter().all(|session| session.is_leaving() || is_full(session))
     }
 
     /// No connection could be made.
