@@ -55,6 +55,7 @@ impl RawH2 {
         thread::spawn(move || {
             for socket in listener.incoming() {
                 let Ok(socket) = socket else { return };
+                socket.set_nodelay(true).unwrap();
                 let number = count.fetch_add(1, Ordering::AcqRel) + 1;
                 let script = Arc::clone(&script);
                 thread::spawn(move || {
