@@ -243,7 +243,8 @@ impl Client {
     #[must_use]
     pub fn set_raw(&self) -> bool {
         self.body.borrow_mut().as_mut().is_some_and(|body| {
-            let is_raw = body.decoder.set_raw();
+            let takes_raw = body.tee.as_ref().is_none_or(|tee| tee.takes_raw());
+            let is_raw = takes_raw && body.decoder.set_raw();
             if let Some(tee) = &mut body.tee {
                 tee.set_raw(is_raw);
             }

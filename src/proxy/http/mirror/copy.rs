@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::config::model::HostHeader;
 use crate::message::{Framing, Head, HeaderField};
+use crate::net::FreeList;
 use crate::proxy::head_buffers::HeadBuffer;
+use crate::proxy::http::body::Memory;
 use crate::proxy::http::forward::outgoing::OutgoingHead;
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{About, Host};
@@ -42,7 +44,10 @@ pub struct MirrorCopy {
     /// When it was made.
     pub since: Tick,
     framing: Framing,
+    /// Its head, and behind that its body as HTTP/1.1 has it.
     bytes: HeadBuffer,
+    /// Its body, where it goes another way.
+    content: Option<TeedBody>,
     /// Where the authority of its backend is to stand; `None`: its Host is there.
     host_at: Option<usize>,
     load: Load,
@@ -96,6 +101,7 @@ impl MirrorCopy {
                 is_idempotent: head.is_idempotent(),
                 since: made.now,
                 framing,
+                content: None,
                 host_at: if is_open { host_place(&bytes) } else { None },
                 bytes,
                 load,
@@ -111,6 +117,12 @@ impl MirrorCopy {
 
     /// Adds the body, and what that takes of the room.
     pub fn add_body(&mut self, body: &TeedBody, load: Load) {
+        self.load.join(load);
+        if self.target.config.upstream.is_http2() {
+            // There it goes in frames of its own.
+            self.content = Some(body.clone());
+            return;
+        }
         let is_chunked = self.framing == Framing::Chunked;
         let is_one_chunk = is_chunked && !body.is_raw && !body.bytes.is_empty();
         if is_one_chunk {
@@ -122,7 +134,15 @@ impl MirrorCopy {
             self.bytes.extend_from_slice(&body.trailers);
             self.bytes.extend_from_slice(b"\r\n");
         }
-        self.load.join(load);
+    }
+
+    /// Its body, where that does not stand behind the head.
+    #[must_use]
+    pub fn body(&self, buffers: &FreeList) -> Option<Memory> {
+        let content = self.content.as_ref()?;
+        let whole = Memory::whole(content.bytes.clone(), buffers.clone());
+        let trailers = content.trailers.clone();
+        Some(Memory { trailers, framing: self.framing, ..whole })
     }
 
     /// What it needs of a pooled connection.

@@ -90,12 +90,14 @@ pub fn copy(original: &Original<'_>) {
     match body {
         RequestBody::Client(client) if !client.is_done() => {
             let (ctx, load) = (Rc::clone(ctx), copy.load());
-            client.tee(Tee::new(load, move |end, load| match end {
+            let needs_content = copy.target.config.upstream.is_http2();
+            let tee = Tee::new(load, move |end, load| match end {
                 Teed::Whole(body) => begin_with(&ctx, copy, &body, load),
                 Teed::TooLong => ctx.cells.copies.end(id, Cause::MirrorTooLong),
                 Teed::NoRoom => ctx.cells.copies.end(id, Cause::MirrorFull),
                 Teed::Cut => ctx.cells.copies.end(id, Cause::MirrorUnfinished),
-            }));
+            });
+            client.tee(tee.of_content(needs_content));
         }
         RequestBody::Memory(memory) => {
             let mut load = copy.load();

@@ -160,7 +160,9 @@ async fn ask_backend(
         };
         let mut out = ctx.outgoing.take();
         copy.write(&mut out, lease.backend());
-        let mut call = Call::new(ctx, lease, generation, way, out, RequestBody::Empty, patience);
+        let body =
+            copy.body(&ctx.buffers).map_or(RequestBody::Empty, |body| RequestBody::Memory(Box::new(body)));
+        let mut call = Call::new(ctx, lease, generation, way, out, body, patience);
         call.keep = copy.keep;
         let outcome = loop {
             let head = poll_fn(|cx| match call.poll_head(cx, answer, copy.to_head) {

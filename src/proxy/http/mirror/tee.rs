@@ -22,7 +22,7 @@ pub enum Teed {
 }
 
 /// A body that was copied.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TeedBody {
     /// Content, or chunks of it.
     pub bytes: Vec<u8>,
@@ -36,6 +36,8 @@ pub struct TeedBody {
 pub struct Tee {
     body: TeedBody,
     load: Load,
+    /// Chunks are of no use for it: whoever gets the copy has none.
+    needs_content: bool,
     /// `None`: it is over.
     told: Option<Box<dyn FnOnce(Teed, Load)>>,
 }
@@ -44,7 +46,20 @@ impl Tee {
     /// Nothing yet. `told` is called once, also when this is dropped half-way, and must not look at the client.
     #[must_use]
     pub fn new(load: Load, told: impl FnOnce(Teed, Load) + 'static) -> Tee {
-        Tee { body: TeedBody::default(), load, told: Some(Box::new(told)) }
+        Tee { body: TeedBody::default(), load, needs_content: false, told: Some(Box::new(told)) }
+    }
+
+    /// The same, which takes content alone and no chunks if `needs_content`.
+    #[must_use]
+    pub fn of_content(mut self, needs_content: bool) -> Tee {
+        self.needs_content = needs_content;
+        self
+    }
+
+    /// Whether the body may pass as it came.
+    #[must_use]
+    pub fn takes_raw(&self) -> bool {
+        !self.needs_content
     }
 
     /// Whether chunks come instead of content.
