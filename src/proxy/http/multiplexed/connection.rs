@@ -26,8 +26,9 @@ use crate::proxy::http::h2::session::Http2Session;
 use crate::proxy::http::parting::discard_input;
 use crate::proxy::recording::Recording;
 
-/// Reads of one turn: others have theirs too.
-const READS: usize = 2;
+/// Reads of one turn, and bytes after which there is none more in it: others have their turns too.
+const READS: usize = 4;
+const TURN: usize = 32 * 1024;
 /// How long after the first GOAWAY the second one comes, if the client does not answer before.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -163,7 +164,7 @@ impl Waits<'_> {
 /// One turn.
 fn poll(session: &Rc<Http2Session>, waits: &mut Waits<'_>, cx: &mut Context<'_>) -> Poll<End> {
     let client = &session.client;
-    session.look(cx);
+    session.bell.look(cx);
     read(session, waits, cx);
     serve_opened(session);
     if session.write(cx).is_err() {
@@ -210,21 +211,24 @@ fn read(session: &Http2Session, waits: &mut Waits<'_>, cx: &mut Context<'_>) {
     let client = &session.client;
     // What was read before HTTP/2 was known to be spoken.
     take_in(session);
-    for count in 1.. {
-        if waits.has_ended || !session.engine().is_reading() {
-            return;
+    let mut took = 0;
+    for _ in 0..READS {
+        if waits.has_ended || took >= TURN || !session.engine().is_reading() {
+            break;
         }
         match client.poll_fill(cx) {
-            Poll::Ready(Ok(1..)) => take_in(session),
+            Poll::Ready(Ok(count @ 1..)) => {
+                took += count;
+                take_in(session);
+            }
             // It may have finished sending and read on.
             Poll::Ready(Ok(0)) => waits.has_ended = true,
             Poll::Ready(Err(_)) => return session.engine().close(GONE),
             Poll::Pending => return,
         }
-        if count == READS {
-            cx.waker().wake_by_ref();
-            return;
-        }
+    }
+    if !waits.has_ended && session.engine().is_reading() {
+        cx.waker().wake_by_ref();
     }
 }
 
