@@ -1,45 +1,16 @@
 //! Backends that break HTTP/2, or leave in the middle of it: what each request hears, and what becomes of the others on the connection.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use evenkeel::config::model::resilience::{Hedging, Retries};
-use evenkeel::config::model::{Config, Protocol, UpstreamProtocol};
 use evenkeel::net::now;
 use evenkeel::proxy::http::h2::code::ErrorCode;
 use evenkeel::proxy::http::h2::frame::{self, FrameHead};
 
-use super::support::h2_backend::{BackendLine, RawH2};
-use super::support::{Answer, Client, Keel, config, eventually};
-
-/// In front of this backend, with one worker, so that all requests share its connections.
-fn keel(backend: &RawH2, change: impl FnOnce(&mut Config)) -> Keel {
-    let mut config = config(Protocol::Http, &[backend.address]);
-    config.workers = 1;
-    config.targets[0].upstream = UpstreamProtocol::H2;
-    config.targets[0].resilience.retries = None;
-    config.targets[0].resilience.outlier = None;
-    change(&mut config);
-    Keel::start(&config)
-}
-
-/// Many at once, each on a connection of its own.
-fn ask_all(address: SocketAddr, paths: &[&str]) -> Vec<Answer> {
-    thread::scope(|scope| {
-        let asking: Vec<_> =
-            paths.iter().map(|path| scope.spawn(move || Client::connect(address).get(path))).collect();
-        asking.into_iter().map(|asking| asking.join().unwrap()).collect()
-    })
-}
-
-/// Nothing is held any more, and what comes next is served.
-fn is_well(keel: &Keel) {
-    eventually("no lease is left", || keel.server.targets()[0].backends[0].in_flight() == 0);
-    let answer = keel.client().get("/after");
-    assert_eq!((answer.status, answer.text().as_str()), (200, "/after"));
-}
+use super::support::h2_backend::{BackendLine, RawH2, ask_all, is_well, keel};
+use super::support::{Client, eventually};
 
 #[test]
 fn what_a_backend_that_leaves_has_not_begun_goes_to_it_again_on_another_connection() {
@@ -166,62 +137,6 @@ fn an_answer_that_came_before_the_request_was_whole_is_passed_on_whole_when_the_
     assert_eq!((answer.status, answer.text().as_str()), (200, "/early"));
     is_well(&keel);
     assert_eq!(backend.connections(), 1);
-}
-
-#[test]
-fn a_backend_that_takes_no_streams_for_a_while_is_waited_for() {
-    let backend = RawH2::start(|_, line| {
-        line.settings(&[]);
-        let first = line.asked().unwrap();
-        line.settings(&[(frame::MAX_CONCURRENT_STREAMS, 1), (frame::INITIAL_WINDOW_SIZE, 0)]);
-        line.answer(first.stream, &first.path);
-        let upload = line.asked().unwrap();
-        // No window: its body waits.
-        line.settings(&[(frame::INITIAL_WINDOW_SIZE, 5)]);
-        let next = loop {
-            let came = line.next().unwrap();
-            assert_eq!(came.kind, frame::DATA);
-            if came.flags & frame::END_STREAM != 0 {
-                break came;
-            }
-            let mut bytes = Vec::new();
-            frame::window_update(&mut bytes, came.stream, came.payload.len() as u32);
-            line.send(&bytes);
-        };
-        assert_eq!(next.stream, upload.stream);
-        line.answer(upload.stream, &upload.path);
-        line.serve();
-    });
-    let keel = keel(&backend, |_| ());
-    let mut client = keel.client();
-    assert_eq!(client.get("/first").text(), "/first");
-    assert_eq!(client.post("/upload", b"twelve bytes").text(), "/upload");
-    is_well(&keel);
-    assert_eq!(backend.connections(), 1);
-}
-
-#[test]
-fn beyond_the_streams_that_a_backend_takes_the_next_connection_is_made() {
-    let backend = RawH2::start(|_, line| {
-        line.settings(&[(frame::MAX_CONCURRENT_STREAMS, 2)]);
-        line.serve();
-    });
-    let keel = keel(&backend, |_| ());
-    // Before it has said so it is trusted to take more.
-    assert_eq!(keel.client().get("/").status, 200);
-    let address = keel.address();
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(move || {
-                let mut client = Client::connect(address);
-                for _ in 0..50 {
-                    assert_eq!(client.get("/x").text(), "/x");
-                }
-            });
-        }
-    });
-    assert!((2..=8).contains(&backend.connections()), "{}", backend.connections());
-    is_well(&keel);
 }
 
 /// What breaks a connection breaks its streams, and the next one is fine.
@@ -436,18 +351,6 @@ fn an_answer_whose_head_is_too_large_is_a_502_and_harms_no_other_stream() {
 }
 
 #[test]
-fn a_connection_is_found_for_all_of_a_crowd_however_few_streams_a_backend_takes() {
-    let backend = RawH2::start(|_, line| {
-        line.settings(&[(frame::MAX_CONCURRENT_STREAMS, 2)]);
-        line.serve();
-    });
-    let keel = keel(&backend, |config| config.targets[0].timeouts.connect = Duration::from_secs(60));
-    let answers = ask_all(keel.address(), &["/x"; 60]);
-    assert!(answers.iter().all(|answer| answer.text() == "/x"));
-    is_well(&keel);
-}
-
-#[test]
 fn it_is_noted_when_an_answer_begins() {
     let backend = RawH2::start(|_, line| {
         line.settings(&[]);
@@ -462,4 +365,52 @@ fn it_is_noted_when_an_answer_begins() {
         assert_eq!(client.get("/x").status, 200);
     }
     assert!(pace().unwrap() > Duration::ZERO);
+}
+
+#[test]
+fn a_login_that_a_backend_offers_is_not_begun_on_a_shared_connection() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[]);
+        while let Some(asked) = line.asked() {
+            if asked.path == "/login" {
+                line.head(asked.stream, true, 401, &[("www-authenticate", "NTLM")]);
+            } else {
+                line.answer(asked.stream, &asked.path);
+            }
+        }
+    });
+    let keel = keel(&backend, |_| ());
+    let answer = keel.client().get("/login");
+    assert!(answer.status == 421 && answer.text().contains("needs_http_1_1"), "{}", answer.text());
+    is_well(&keel);
+    assert_eq!(backend.connections(), 1);
+}
+
+#[test]
+fn answers_without_a_body_are_whole_whatever_length_they_speak_of() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[]);
+        while let Some(asked) = line.asked() {
+            match asked.path.as_str() {
+                "/head" => line.head(asked.stream, true, 200, &[("content-length", "1000")]),
+                "/204" => line.head(asked.stream, true, 204, &[]),
+                "/304" => {
+                    line.head(asked.stream, true, 304, &[("content-length", "1000"), ("etag", "\"x\"")])
+                }
+                "/empty" => line.head(asked.stream, true, 200, &[]),
+                _ => line.answer(asked.stream, &asked.path),
+            }
+        }
+    });
+    let keel = keel(&backend, |_| ());
+    let mut client = keel.client();
+    client.send("HEAD /head HTTP/1.1\r\nHost: a\r\n\r\n");
+    let answer = client.answer_to_head();
+    assert_eq!((answer.status, answer.header("content-length")), (200, Some("1000")));
+    for (path, status) in [("/204", 204), ("/304", 304), ("/empty", 200)] {
+        let answer = client.get(path);
+        assert_eq!((answer.status, answer.body.len()), (status, 0), "{path}");
+    }
+    assert_eq!(client.get("/fine").text(), "/fine", "on the same connection");
+    assert_eq!(backend.connections(), 1);
 }

@@ -8,11 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use evenkeel::config::model::resilience::Hedging;
 use evenkeel::config::model::tls::UpstreamTls;
 use evenkeel::config::model::{Config, Http2, Protocol, Sticky, UpstreamProtocol};
+use evenkeel::net::now;
 use fake_backend::{Behaviour, Ending, Fake, Fault, Running, pattern};
 use rustls::pki_types::ServerName;
 
+use super::mirror_lab;
 use super::support::h2::H2Client;
 use super::support::tls::Secure;
 use super::support::{Client, Keel, config, eventually, fakes, recording};
@@ -66,16 +69,7 @@ fn many_requests_share_a_connection_and_each_has_its_own_answer() {
     let backends = fakes(2);
     let chain = chain(&[&backends[0], &backends[1]]);
     let client = H2Client::connect(chain.front.address());
-    let calls: Vec<_> = (0..100)
-        .map(|number| {
-            let request = H2Client::request("GET", &format!("/bytes/{}", number * 1000));
-            client.begin(request.body(()).unwrap(), true)
-        })
-        .collect();
-    for (number, call) in calls.into_iter().enumerate() {
-        let answer = client.finish(call.answer).unwrap();
-        assert_eq!((answer.status, answer.body), (200, pattern(number * 1000)), "{number}");
-    }
+    client.ask_a_hundred();
     assert_eq!((backends[0].requests(), backends[1].requests()), (50, 50));
     assert_eq!(chain.connections(), 1);
 }
@@ -86,20 +80,8 @@ fn bodies_of_known_and_of_unknown_length_go_both_ways_whole_from_clients_of_both
     let chain = chain(&[&backend]);
     let client = H2Client::connect(chain.front.address());
     let body = pattern(3_000_000);
-    for length in [Some(body.len()), None] {
-        let mut request = H2Client::request("POST", "/echo");
-        if let Some(length) = length {
-            request = request.header("content-length", length);
-        }
-        let mut call = client.begin(request.body(()).unwrap(), false);
-        let (client, body) = (&client, &body);
-        let answer = thread::scope(|scope| {
-            let answer = scope.spawn(move || client.finish(call.answer));
-            client.send(&mut call.body, body, true);
-            answer.join().unwrap().unwrap()
-        });
-        assert!(answer.body == *body, "{length:?}: {} bytes", answer.body.len());
-    }
+    client.echo(&body, true);
+    client.echo(&body, false);
     let mut client = chain.front.client();
     let answer = client.post("/echo", &body[..200_000]);
     assert!(answer.status == 200 && answer.body == body[..200_000]);
@@ -337,4 +319,54 @@ fn clients_that_take_nothing_hold_up_no_other_answer() {
     }
     drop(slow);
     eventually("nothing is left", || chain.in_flight(&chain.front) == 0);
+}
+
+#[test]
+fn copies_go_to_a_shadow_over_http_2_with_their_bodies() {
+    let [web, shadow] = ["web", "shadow"].map(|name| Fake::http(name).record().start_in_thread().unwrap());
+    let inner = Keel::with(&[&shadow], |config| config.listeners[0].http2 = Some(Http2::default()));
+    let config =
+        mirror_lab::config(web.addr(), inner.address(), mirror_lab::ALL, "", "upstream_protocol: h2,");
+    let keel = Keel::start(&config);
+    assert_eq!(keel.client().post("/a", b"one").status, 200);
+    assert_eq!(keel.client().get("/b").status, 200);
+    // Its chunks pass as they came to the one that answers.
+    let chunks = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ntw\r\n1\r\no\r\n0\r\nX-Sum: 2\r\n\r\n";
+    assert_eq!(keel.client().ask(chunks).status, 200);
+    eventually("copies end", || mirror_lab::copies(&keel).ended() == 3);
+    let mut copied: Vec<(String, Vec<u8>)> = shadow
+        .take_requests()
+        .into_iter()
+        .map(|request| (request.head_text().lines().next().unwrap_or_default().to_owned(), request.body))
+        .collect();
+    copied.sort();
+    assert_eq!(copied[0], ("GET /b HTTP/1.1".to_owned(), Vec::new()));
+    assert_eq!(copied[1], ("POST /a HTTP/1.1".to_owned(), b"one".to_vec()));
+    assert_eq!(copied[2], ("POST /c HTTP/1.1".to_owned(), b"two".to_vec()));
+    eventually("no lease is left", || {
+        keel.server.targets().iter().all(|target| target.backends[0].in_flight() == 0)
+    });
+}
+
+#[test]
+fn a_competitor_of_a_slow_answer_wins_on_a_stream_too() {
+    let [slow, quick] = ["slow", "quick"].map(|name| Fake::http(name).start_in_thread().unwrap());
+    let inners: Vec<Keel> = [&slow, &quick]
+        .map(|backend| Keel::with(&[backend], |config| config.listeners[0].http2 = Some(Http2::default())))
+        .into();
+    let addresses: Vec<SocketAddr> = inners.iter().map(Keel::address).collect();
+    let mut config = front(&addresses);
+    config.targets[0].resilience.hedging = Some(Hedging { budget: 100, ..Hedging::default() });
+    let keel = Keel::start(&config);
+    let mut client = keel.client();
+    while keel.server.targets()[0].state.pace.percentile(95, now()).is_none() {
+        assert_eq!(client.get("/").status, 200);
+    }
+    slow.behave(Behaviour::hang());
+    for _ in 0..4 {
+        assert_eq!(client.get("/").text(), "Hello from quick");
+    }
+    for backend in &keel.server.targets()[0].backends {
+        eventually("no lease is left", || backend.in_flight() == 0);
+    }
 }

@@ -54,16 +54,7 @@ fn many_requests_share_a_connection_and_each_has_its_own_answer() {
     let backends = fakes(2);
     let keel = keel(&[&backends[0], &backends[1]]);
     let client = H2Client::connect(keel.address());
-    let calls: Vec<_> = (0..100)
-        .map(|number| {
-            let request = H2Client::request("GET", &format!("/bytes/{}", number * 1000));
-            client.begin(request.body(()).unwrap(), true)
-        })
-        .collect();
-    for (number, call) in calls.into_iter().enumerate() {
-        let answer = client.finish(call.answer).unwrap();
-        assert_eq!((answer.status, answer.body), (200, pattern(number * 1000)), "{number}");
-    }
+    client.ask_a_hundred();
     assert_eq!(backends[0].requests(), 50);
     assert_eq!(backends[1].requests(), 50, "each request is balanced, not the connection");
 }
@@ -74,22 +65,10 @@ fn bodies_of_known_and_of_unknown_length_go_both_ways_whole() {
     let keel = keel(&[&backend]);
     let client = H2Client::connect(keel.address());
     let body = pattern(3_000_000);
-    for length in [Some(body.len()), None] {
-        let mut request = H2Client::request("POST", "/echo");
-        if let Some(length) = length {
-            request = request.header("content-length", length);
-        }
-        let mut call = client.begin(request.body(()).unwrap(), false);
-        let (client, body) = (&client, &body);
-        // It comes back while it is sent, so both have to be done at once.
-        let answer = std::thread::scope(|scope| {
-            let answer = scope.spawn(move || client.finish(call.answer));
-            client.send(&mut call.body, body, true);
-            answer.join().unwrap().unwrap()
-        });
-        assert!(answer.body == *body, "{length:?}: {} bytes", answer.body.len());
+    for says_length in [true, false] {
+        client.echo(&body, says_length);
         let head = head(&backend);
-        assert_eq!(head.contains("Transfer-Encoding: chunked"), length.is_none(), "{head}");
+        assert_eq!(head.contains("Transfer-Encoding: chunked"), !says_length, "{head}");
     }
     for path in ["/bytes/2000000", "/chunked/2000000", "/close/2000000"] {
         let answer = client.get(path);

@@ -51,6 +51,7 @@ mod explain;
 mod faults;
 mod goloadbalance;
 mod h2_backend_faults;
+mod h2_backend_places;
 mod h2_backends;
 mod h2_lab;
 mod hedges;

@@ -160,6 +160,13 @@ mod tests {
 
     type Told = Rc<RefCell<Vec<usize>>>;
 
+    /// Lets all tasks do what they have to.
+    async fn settle() {
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     fn begin(tasks: &StreamTasks<(Told, bool)>, told: &Told, breaks: bool) {
         let make = |waiting: Option<&Waker>| {
             waiting.inspect(|waker| waker.wake_by_ref());
@@ -174,11 +181,6 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build_local(options).expect("a runtime");
         runtime.block_on(async {
             let (tasks, told) = (StreamTasks::default(), Rc::new(RefCell::new(Vec::new())));
-            let settle = async || {
-                for _ in 0..8 {
-                    tokio::task::yield_now().await;
-                }
-            };
             for _ in 0..3 {
                 begin(&tasks, &told, false);
                 assert_eq!(tasks.busy(), 1);
@@ -202,11 +204,6 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build_local(options).expect("a runtime");
         runtime.block_on(async {
             let (tasks, told) = (StreamTasks::default(), Rc::new(RefCell::new(Vec::new())));
-            let settle = async || {
-                for _ in 0..8 {
-                    tokio::task::yield_now().await;
-                }
-            };
             (0..FEW + 10).for_each(|_| begin(&tasks, &told, false));
             settle().await;
             assert_eq!(Rc::strong_count(&tasks.inner), 1 + FEW + 10);

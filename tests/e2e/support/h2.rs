@@ -9,6 +9,8 @@ use http::{HeaderMap, Request, Response};
 use hyper::body::Bytes;
 use tokio::runtime::Runtime;
 
+use fake_backend::pattern;
+
 use super::PATIENCE;
 
 /// A connection, and what drives it.
@@ -81,6 +83,35 @@ impl H2Client {
     }
 
     /// A whole exchange without a body in the request.
+    /// A hundred requests at once, each for another length; every answer is whole.
+    pub fn ask_a_hundred(&self) {
+        let calls: Vec<_> = (0..100)
+            .map(|number| {
+                let request = H2Client::request("GET", &format!("/bytes/{}", number * 1000));
+                self.begin(request.body(()).unwrap(), true)
+            })
+            .collect();
+        for (number, call) in calls.into_iter().enumerate() {
+            let answer = self.finish(call.answer).unwrap();
+            assert_eq!((answer.status, answer.body), (200, pattern(number * 1000)), "{number}");
+        }
+    }
+
+    /// Sends a body, whose length is said or not, and gets it back while it is sent: both have to be done at once.
+    pub fn echo(&self, body: &[u8], says_length: bool) {
+        let mut request = H2Client::request("POST", "/echo");
+        if says_length {
+            request = request.header("content-length", body.len());
+        }
+        let mut call = self.begin(request.body(()).unwrap(), false);
+        let answer = std::thread::scope(|scope| {
+            let answer = scope.spawn(move || self.finish(call.answer));
+            self.send(&mut call.body, body, true);
+            answer.join().unwrap().unwrap()
+        });
+        assert!(answer.body == body, "{says_length}: {} bytes", answer.body.len());
+    }
+
     pub fn get(&self, path: &str) -> H2Answer {
         let call = self.begin(H2Client::request("GET", path).body(()).unwrap(), true);
         self.finish(call.answer).unwrap()

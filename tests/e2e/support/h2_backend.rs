@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use evenkeel::config::model::{Config, Protocol, UpstreamProtocol};
 use evenkeel::proxy::http::h2::code::ErrorCode;
 use evenkeel::proxy::http::h2::frame::{self, FRAME_HEAD, FrameHead, PREFACE};
 use evenkeel::proxy::http::h2::hpack::{HpackDecoder, LineKind, Pseudo, encode};
+
+use super::{Answer, Client, Keel, config, eventually};
 
 /// A frame that came.
 #[derive(Debug)]
@@ -218,4 +221,31 @@ impl BackendLine {
             self.answer(asked.stream, &asked.path);
         }
     }
+}
+
+/// In front of this backend, with one worker, so that all requests share its connections.
+pub fn keel(backend: &RawH2, change: impl FnOnce(&mut Config)) -> Keel {
+    let mut config = config(Protocol::Http, &[backend.address]);
+    config.workers = 1;
+    config.targets[0].upstream = UpstreamProtocol::H2;
+    config.targets[0].resilience.retries = None;
+    config.targets[0].resilience.outlier = None;
+    change(&mut config);
+    Keel::start(&config)
+}
+
+/// Many at once, each on a connection of its own.
+pub fn ask_all(address: SocketAddr, paths: &[&str]) -> Vec<Answer> {
+    thread::scope(|scope| {
+        let asking: Vec<_> =
+            paths.iter().map(|path| scope.spawn(move || Client::connect(address).get(path))).collect();
+        asking.into_iter().map(|asking| asking.join().unwrap()).collect()
+    })
+}
+
+/// Nothing is held any more, and what comes next is served.
+pub fn is_well(keel: &Keel) {
+    eventually("no lease is left", || keel.server.targets()[0].backends[0].in_flight() == 0);
+    let answer = keel.client().get("/after");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "/after"));
 }

@@ -8,6 +8,7 @@ use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::body::BodySource;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::engine::body::Inflow;
+use crate::proxy::http::h2::hpack::encode;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::http::upstream::session::StreamPlace;
 
@@ -159,9 +160,7 @@ impl Http2Call {
                     session.engine().send_data(id, &[], true);
                 } else {
                     // Of one that was cut nothing is to be sent, and whoever reads the answer hears of it.
-                    let _ = session
-                        .engine()
-                        .send_head(id, true, |out| http2_head::write_trailers(out, &trailers));
+                    let _ = session.engine().send_head(id, true, |out| encode::trailers(out, &trailers));
                 }
                 session.stir();
                 return Poll::Ready(SendEnd::Whole);

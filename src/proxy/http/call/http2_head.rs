@@ -51,13 +51,6 @@ fn is_left_out(name: &[u8]) -> bool {
             || LEFT_OUT.iter().any(|left_out| name.eq_ignore_ascii_case(left_out)))
 }
 
-/// Appends a trailer section: lines with their CRLFs.
-pub(super) fn write_trailers(out: &mut Vec<u8>, text: &[u8]) {
-    for (name, value) in lines(text) {
-        encode::field(out, name, value);
-    }
-}
-
 /// The lines of a head that was written here, up to the empty one.
 fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = text;
@@ -141,7 +134,7 @@ mod tests {
         write(&mut block, text, b"http", &mut EncodedLines::default());
         assert_eq!(read(&block), [":method: OPTIONS", ":scheme: http", ":path: *"]);
         let mut block = Vec::new();
-        write_trailers(&mut block, b"X-Sum: 6\r\nY: z\r\n");
+        encode::trailers(&mut block, b"X-Sum: 6\r\nY: z\r\n");
         assert_eq!(read(&block), ["x-sum: 6", "y: z"]);
     }
 }

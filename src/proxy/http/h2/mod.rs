@@ -19,3 +19,4 @@ pub mod session;
 pub mod space;
 pub mod stream;
 pub mod upload;
+pub mod writer_bell;

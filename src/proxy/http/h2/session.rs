@@ -1,12 +1,13 @@
 //! What the tasks of one connection share: the task of the connection itself, and one for each stream.
 
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{RefCell, RefMut};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use super::engine::Engine;
 use super::engine::to_client::ToClient;
+use super::writer_bell::WriterBell;
 use crate::proxy::http::client::Client;
 use crate::proxy::request_queue::LastInLine;
 
@@ -22,10 +23,8 @@ pub struct Http2Session {
     /// Its last stream that waits to be begun.
     pub last_in_line: LastInLine,
     engine: RefCell<Engine<ToClient>>,
-    /// Who writes what streams append.
-    writer: RefCell<Option<Waker>>,
-    /// It was woken and has not looked yet.
-    is_stirred: Cell<bool>,
+    /// Wakes who writes what streams append.
+    pub bell: WriterBell,
 }
 
 impl Http2Session {
@@ -36,8 +35,7 @@ impl Http2Session {
             client,
             last_in_line: LastInLine::default(),
             engine: RefCell::new(engine),
-            writer: RefCell::default(),
-            is_stirred: Cell::new(false),
+            bell: WriterBell::default(),
         })
     }
 
@@ -46,15 +44,6 @@ impl Http2Session {
     #[inline]
     pub fn engine(&self) -> RefMut<'_, Engine<ToClient>> {
         self.engine.borrow_mut()
-    }
-
-    /// The connection's task looks, and is to be woken by [`Http2Session::stir`] from now on.
-    pub fn look(&self, cx: &Context<'_>) {
-        self.is_stirred.set(false);
-        let mut writer = self.writer.borrow_mut();
-        if !writer.as_ref().is_some_and(|writer| writer.will_wake(cx.waker())) {
-            *writer = Some(cx.waker().clone());
-        }
     }
 
     /// Writes what the engine has to say, as far as it goes.
@@ -85,14 +74,9 @@ impl Http2Session {
         }
     }
 
-    /// Something was appended to the output: it is written when the connection's task has its turn. Costs one wake-up for all that
-    /// streams append until then.
+    /// See [`WriterBell::stir`].
     #[inline]
     pub fn stir(&self) {
-        if !self.is_stirred.replace(true)
-            && let Some(writer) = &*self.writer.borrow()
-        {
-            writer.wake_by_ref();
-        }
+        self.bell.stir();
     }
 }

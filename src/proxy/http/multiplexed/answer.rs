@@ -39,15 +39,3 @@ pub(super) fn write(out: &mut Vec<u8>, head: &Head, framing: Framing, date: &[u8
         encode::field(out, b"date", date);
     }
 }
-
-/// Appends a trailer section: lines with their CRLFs.
-pub(super) fn write_trailers(out: &mut Vec<u8>, lines: &[u8]) {
-    let mut rest = lines;
-    while let Some(end) = memchr::memchr(b'\n', rest) {
-        let line = rest[..end].trim_ascii_end();
-        if let Some(colon) = memchr::memchr(b':', line) {
-            encode::field(out, &line[..colon], line[colon + 1..].trim_ascii());
-        }
-        rest = &rest[end + 1..];
-    }
-}

@@ -19,6 +19,7 @@ use crate::proxy::http::client::Secured;
 use crate::proxy::http::edge::{Edge, Unsent};
 use crate::proxy::http::h1::transmit::SMALL;
 use crate::proxy::http::h2::code::ErrorCode;
+use crate::proxy::http::h2::hpack::encode;
 use crate::proxy::http::h2::session::Http2Session;
 use crate::proxy::http::h2::stream::Cut;
 use crate::proxy::http::h2::upload::StreamUpload;
@@ -139,8 +140,7 @@ impl<'a> StreamEdge<'a> {
             self.session.engine().send_data(self.id, &[], true);
         } else {
             // It was cut, and whoever asks next hears of it.
-            let _ =
-                self.session.engine().send_head(self.id, true, |out| answer::write_trailers(out, trailers));
+            let _ = self.session.engine().send_head(self.id, true, |out| encode::trailers(out, trailers));
         }
         self.session.stir();
     }

@@ -112,7 +112,7 @@ impl Line {
 
     /// One turn. Ready when it is over.
     fn poll(&mut self, ctx: &WorkerCtx, session: &BackendSession, cx: &mut Context<'_>) -> Poll<()> {
-        session.look(cx);
+        session.bell.look(cx);
         self.read(ctx, session, cx);
         if self.write(session, cx).is_err() {
             return Poll::Ready(());

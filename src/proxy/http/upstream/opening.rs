@@ -57,10 +57,14 @@ pub async fn place(
         Poll::Pending
     })
     .await;
+    match &outcome {
+        // Of one that stood before it is not known any more, and nobody has waited for it.
+        Ok(place) if !place.is_first() => {}
+        Ok(_) | Err(_) => stood.set(lines.stood.get()),
+    }
     if outcome.is_ok() {
         seeker.settle();
     }
-    stood.set(lines.stood.get());
     outcome
 }
 

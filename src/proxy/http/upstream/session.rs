@@ -7,12 +7,12 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 
 use crate::net::now;
 use crate::proxy::http::h2::engine::Engine;
 use crate::proxy::http::h2::engine::to_backend::ToBackend;
 use crate::proxy::http::h2::hpack::EncodedLines;
+use crate::proxy::http::h2::writer_bell::WriterBell;
 use crate::targets::Backend;
 
 use super::waiting::PlaceSeekers;
@@ -26,10 +26,8 @@ pub struct BackendSession {
     /// The backend's from before it was made.
     pub generation: u32,
     engine: RefCell<Engine<ToBackend>>,
-    /// Who writes what streams append.
-    writer: RefCell<Option<Waker>>,
-    /// It was woken and has not looked yet.
-    is_stirred: Cell<bool>,
+    /// Wakes who writes what streams append.
+    pub bell: WriterBell,
     /// Places that are no streams yet.
     given: Cell<usize>,
     /// It has served a request.
@@ -51,8 +49,7 @@ impl BackendSession {
             backend,
             generation,
             engine: RefCell::new(engine),
-            writer: RefCell::default(),
-            is_stirred: Cell::new(false),
+            bell: WriterBell::default(),
             given: Cell::new(0),
             is_used: Cell::new(false),
             waiting,
@@ -66,23 +63,10 @@ impl BackendSession {
         self.engine.borrow_mut()
     }
 
-    /// The connection's task looks, and is to be woken by [`BackendSession::stir`] from now on.
-    pub fn look(&self, cx: &Context<'_>) {
-        self.is_stirred.set(false);
-        let mut writer = self.writer.borrow_mut();
-        if !writer.as_ref().is_some_and(|writer| writer.will_wake(cx.waker())) {
-            *writer = Some(cx.waker().clone());
-        }
-    }
-
-    /// Something is to be written or looked at. Costs one wake-up for all that happens until the connection's task has its turn.
+    /// See [`WriterBell::stir`].
     #[inline]
     pub fn stir(&self) {
-        if !self.is_stirred.replace(true)
-            && let Some(writer) = &*self.writer.borrow()
-        {
-            writer.wake_by_ref();
-        }
+        self.bell.stir();
     }
 
     /// A place for one request; `None`: the backend takes no more on this connection.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use crate::message::{Cause, Framing};
 use crate::tick::Tick;
 
-use super::{Engine, EngineLimits, Outcome, Phase, Role, TASKS, broken};
+use super::{Engine, EngineLimits, Outcome, Past, Phase, Role, TASKS, broken};
 use crate::proxy::http::h2::budget::{PeerBudget, Toll};
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::draft::answer::AnswerDraft;
@@ -238,7 +238,9 @@ impl Role for ToBackend {
 
     fn reset(engine: &mut Engine<ToBackend>, id: u32, cut: Cut, now: Tick) -> Outcome {
         let Some(stream) = engine.streams.get_mut(&id) else {
-            return engine.charge(Toll::Unknown, now);
+            // The two have met on their way: clients that give up are not to spend what the backend has.
+            let is_ours = engine.past(id) == Some(Past::Ours);
+            return if is_ours { Ok(()) } else { engine.charge(Toll::Unknown, now) };
         };
         if stream.ended {
             // It wants no more of the request: its answer is whole (RFC 9113 §8.1).

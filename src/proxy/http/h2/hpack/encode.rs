@@ -70,6 +70,18 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     string::<false>(out, value);
 }
 
+/// Appends a trailer section: lines with their CRLFs.
+pub fn trailers(out: &mut Vec<u8>, lines: &[u8]) {
+    let mut rest = lines;
+    while let Some(end) = memchr::memchr(b'\n', rest) {
+        let line = rest[..end].trim_ascii_end();
+        if let Some(colon) = memchr::memchr(b':', line) {
+            field(out, &line[..colon], line[colon + 1..].trim_ascii());
+        }
+        rest = &rest[end + 1..];
+    }
+}
+
 /// Appends a pseudo-header field. They stand before all other lines of a block (RFC 9113 §8.3).
 pub fn pseudo(out: &mut Vec<u8>, pseudo: Pseudo, value: &[u8]) {
     let (first, last) = match pseudo {
