@@ -10,6 +10,7 @@ pub mod balance;
 pub mod cache;
 pub mod distinct_json;
 mod expiring;
+mod grpc;
 mod http2;
 mod instance;
 pub mod jwt;
@@ -36,6 +37,7 @@ pub use access::AccessList;
 pub use admin::{AdminAccess, AdminToken, Scope};
 pub use auth::{Auth, AuthKind, BasicAuth, ForwardAuth, PasswordHash, User};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
+pub use grpc::{GrpcStatus, GrpcStatuses};
 pub use http2::Http2;
 pub use instance::{AdminSocket, Instance};
 pub use listener::{Bind, ClientTimeouts, Forwarded, Limits, ListenerConfig, Protocol};
@@ -145,7 +147,7 @@ impl TargetConfig {
         match (self.protocol, self.upstream) {
             (Protocol::Tcp, _) => None,
             (Protocol::Http, UpstreamProtocol::Http) => Some(AlpnProtocol::Http1),
-            (Protocol::Http, UpstreamProtocol::H2) => Some(AlpnProtocol::H2),
+            (Protocol::Http, UpstreamProtocol::H2 | UpstreamProtocol::Grpc) => Some(AlpnProtocol::H2),
         }
     }
 }
@@ -158,18 +160,27 @@ pub enum UpstreamProtocol {
     Http,
     /// HTTP/2, of which they are known to be able: requests share connections.
     H2,
+    /// The same, where requests are calls of gRPC: they have their own deadlines, may be silent for long, and end with a status of their own.
+    Grpc,
 }
 
 impl UpstreamProtocol {
     /// Every one with the name it has in a config file.
     pub const ALL: &'static [(&'static str, UpstreamProtocol)] =
-        &[("http", UpstreamProtocol::Http), ("h2", UpstreamProtocol::H2)];
+        &[("http", UpstreamProtocol::Http), ("h2", UpstreamProtocol::H2), ("grpc", UpstreamProtocol::Grpc)];
 
     /// True where requests are streams.
     #[must_use]
     #[inline]
     pub fn is_http2(self) -> bool {
         self != UpstreamProtocol::Http
+    }
+
+    /// True where requests are calls of gRPC.
+    #[must_use]
+    #[inline]
+    pub fn is_grpc(self) -> bool {
+        self == UpstreamProtocol::Grpc
     }
 }
 
@@ -271,6 +282,8 @@ pub struct HealthCheck {
     pub body: Option<String>,
     /// The port that is probed at every backend's address; `None`: the one that requests go to.
     pub port: Option<u16>,
+    /// The service whose health is asked for by `grpc.health.v1.Health/Check`; empty: that of the whole server. `None`: that is not asked.
+    pub grpc: Option<String>,
     /// What a probe without a path sends; `None`: nothing.
     pub send: Option<Vec<u8>>,
     /// What a good backend sends to a probe without a path; `None`: it is not waited for.
@@ -284,8 +297,8 @@ impl HealthCheck {
     #[must_use]
     pub fn asks_like(&self, other: &HealthCheck) -> bool {
         let question = |check: &HealthCheck| {
-            let HealthCheck { expect, host, body, port, send, receive, .. } = check.clone();
-            (expect, host, body, port, send, receive)
+            let HealthCheck { expect, host, body, port, grpc, send, receive, .. } = check.clone();
+            (expect, host, body, port, grpc, send, receive)
         };
         question(self) == question(other)
     }
@@ -302,6 +315,7 @@ impl Default for HealthCheck {
             host: None,
             body: None,
             port: None,
+            grpc: None,
             send: None,
             receive: None,
             agent: None,

@@ -119,6 +119,7 @@ fn values(kind: &Kind) -> Value {
             json!({ "anyOf": [{ "enum": ["off", false] }, words, values(inner)] })
         }
         Kind::SwitchOrChoice(names) => json!({ "anyOf": [choice(&names()), values(&Kind::Switch)] }),
+        Kind::SwitchOrText(form) => json!({ "anyOf": [values(&Kind::Switch), values(&Kind::Text(form))] }),
         Kind::SwitchOr(shape) => {
             json!({ "anyOf": [{ "enum": ["on", "off"] }, values(&Kind::Switch), group(shape)] })
         }

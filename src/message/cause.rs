@@ -112,6 +112,8 @@ causes! {
     ClientCertificate = "client_certificate", 400, Client, "A valid client certificate is needed.";
     /// The body came too slowly or stopped.
     BodyTimeout = "body_timeout", 408, Client, "The request body did not arrive in time.";
+    /// The time that a call of gRPC was given by its `grpc-timeout` is over.
+    GrpcTimeout = "grpc_timeout", 408, Client, "The time that the call was given is over.";
     /// The client took no bytes for the idle timeout.
     ClientStalled = "client_stalled", 499, Client, "The client stopped reading.";
     /// The client closed or reset before its answer was complete.

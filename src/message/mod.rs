@@ -7,6 +7,7 @@ mod cause;
 mod client;
 pub mod cookie;
 mod field;
+pub mod grpc;
 mod head;
 mod peer;
 mod record;

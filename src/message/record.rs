@@ -4,6 +4,7 @@
 //! varies (path, host) stays in the request's `Head` and is handed to readers beside the Record.
 
 use super::{CacheNote, Cause, ClientAddress};
+use crate::config::model::GrpcStatus;
 use crate::tick::Tick;
 
 /// A listener's number: its slot as long as it lives, over any number of configs (`slots`).
@@ -136,6 +137,8 @@ pub struct Record {
     pub status: u16,
     /// Why it ended.
     pub cause: Cause,
+    /// What its call of gRPC ended with; `None`: it was none, or nobody has said.
+    pub grpc: Option<GrpcStatus>,
     /// Whether it is traced.
     pub tracing: Tracing,
     /// The number of its span, where that is not off.
@@ -184,6 +187,7 @@ impl Record {
             id,
             status,
             cause,
+            grpc,
             tracing,
             span,
             cache,
@@ -203,9 +207,20 @@ impl Record {
             attempts: _,
         } = self;
         (*kind, *client, *listener, *route, *target, *id) = Default::default();
+        *grpc = None;
         (*status, *cause, *tracing, *span, *cache, *accepted, *secured, *tls) = Default::default();
         (*started, *head_read, *routed, *asked, *told, *waited, *done) = Default::default();
         (*bytes_in, *bytes_out, *attempts_made) = Default::default();
+    }
+
+    /// The status that says how it went: that of HTTP, or the one that its call's own stands for.
+    #[must_use]
+    #[inline]
+    pub fn meaning(&self) -> u16 {
+        match self.grpc {
+            None | Some(GrpcStatus::Ok) => self.status,
+            Some(ended) => ended.http(),
+        }
     }
 
     /// How many times the request went out to backends.

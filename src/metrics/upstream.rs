@@ -111,6 +111,18 @@ pub(super) const FAMILIES: &[Family] = &[
         },
     ),
     Family::counter(
+        "evenkeel_grpc_calls_total",
+        &["target", "status"],
+        "Calls of gRPC by what they ended with. Statuses that were met only.",
+        |sources, from, out| {
+            each(&sources.targets, from, out, |out, one| {
+                for (status, count) in sources.sums.calls(one.target.id).statuses() {
+                    out.count_of(&one.labels, ("status", status.name()), count);
+                }
+            })
+        },
+    ),
+    Family::counter(
         "evenkeel_hedges_total",
         &["target"],
         "Attempts beside one that was slow.",

@@ -7,6 +7,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
+use super::call::HealthCall;
+use super::exchange::ProbeWire;
 use super::fault;
 use super::finding::Finding;
 use super::question::ProbeQuestion;
@@ -32,6 +34,8 @@ enum ProbeAsk {
     Nothing,
     /// By HTTP.
     ProbeQuestion(Box<ProbeQuestion>),
+    /// By gRPC.
+    HealthCall(Box<HealthCall>),
     /// By bytes.
     Talk(Box<Talk>),
 }
@@ -39,11 +43,23 @@ enum ProbeAsk {
 impl ProbeCheck {
     /// The check of `backend` by these rules: GET when there is a path, else a TCP connect, with TLS where it is spoken.
     pub(super) fn new(backend: &Backend, rules: &ProbeRules) -> ProbeCheck {
-        let ProbeRules { health, path, host, .. } = rules;
+        let ProbeRules { health, path, host, upstream, .. } = rules;
+        let host = || health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host));
+        let is_secure = backend.tls.is_some();
+        // What listens at another port is mostly something else.
+        let is_http2 = upstream.is_http2() && health.port.is_none();
+        let wire = if is_http2 { ProbeWire::Http2 } else { ProbeWire::Http1 };
         let ask = match (path, &health.receive) {
+            _ if let Some(service) = &health.grpc => ProbeAsk::HealthCall(Box::new(HealthCall {
+                service: service.clone(),
+                host: host(),
+                is_secure,
+            })),
             (Some(path), _) => ProbeAsk::ProbeQuestion(Box::new(ProbeQuestion {
                 path: path.as_str().into(),
-                host: health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host)),
+                host: host(),
+                wire,
+                is_secure,
                 expect: health.expect.clone(),
                 body: health.body.clone(),
             })),
@@ -52,7 +68,12 @@ impl ProbeCheck {
             }
             (None, None) => ProbeAsk::Nothing,
         };
-        let session = backend.tls.as_ref().map(ProbeSession::new);
+        let asks_http2 = match &ask {
+            ProbeAsk::HealthCall(_) => true,
+            ProbeAsk::ProbeQuestion(question) => question.wire == ProbeWire::Http2,
+            ProbeAsk::Nothing | ProbeAsk::Talk(_) => false,
+        };
+        let session = backend.tls.as_ref().map(|tls| ProbeSession::new(tls, asks_http2));
         ProbeCheck { timeout: health.timeout, port: health.port, session, ask }
     }
 
@@ -77,7 +98,7 @@ impl ProbeCheck {
             Ok(finding) => finding,
             Err(_) => Finding::bad(match &self.ask {
                 ProbeAsk::Talk(talk) => talk.late(self.timeout),
-                ProbeAsk::Nothing | ProbeAsk::ProbeQuestion(_) => {
+                ProbeAsk::Nothing | ProbeAsk::ProbeQuestion(_) | ProbeAsk::HealthCall(_) => {
                     format!("timeout after {}", humantime::format_duration(self.timeout))
                 }
             }),
@@ -96,13 +117,18 @@ impl ProbeCheck {
         }
     }
 
-    async fn ask_on<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, consent: Instant) -> Finding {
+    async fn ask_on<S>(&self, stream: S, consent: Instant) -> Finding
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         match (&self.session, &self.ask) {
             (None, ProbeAsk::Nothing) => Finding::Verdict(Verdict::Good),
             (None, ProbeAsk::ProbeQuestion(question)) => question.put(stream).await,
+            (None, ProbeAsk::HealthCall(call)) => call.put(stream).await,
             (None, ProbeAsk::Talk(talk)) => talk.hold(stream).await,
             (Some(session), ask) => match (session.open(stream).await, ask) {
                 (Ok(stream), ProbeAsk::ProbeQuestion(question)) => question.put(stream).await,
+                (Ok(stream), ProbeAsk::HealthCall(call)) => call.put(stream).await,
                 (Ok(stream), ProbeAsk::Talk(talk)) => talk.hold(stream).await,
                 (Ok(stream), ProbeAsk::Nothing) => session.judge(stream, consent).await,
                 (Err(finding), _) => finding,

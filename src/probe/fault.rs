@@ -50,8 +50,8 @@ fn broken(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// What a failed HTTP exchange says about a backend.
-pub(super) fn of_http(error: &hyper::Error) -> Finding {
+/// What a failed HTTP exchange says about a backend. `other`: what is said of one that speaks something else.
+pub(super) fn of_http(error: &hyper::Error, other: &str) -> Finding {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         if let Some(error) = cause.downcast_ref::<io::Error>() {
@@ -66,7 +66,7 @@ pub(super) fn of_http(error: &hyper::Error) -> Finding {
         Finding::bad("closed without an answer")
     } else {
         // A parse error, or bytes before the request was sent: whatever it speaks, it is something else.
-        Finding::bad("not HTTP")
+        Finding::bad(other)
     }
 }
 

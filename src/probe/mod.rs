@@ -5,7 +5,9 @@
 //! folder opens sockets, asks the resolver and words the reasons.
 
 mod agent;
+mod call;
 mod check;
+mod exchange;
 mod fault;
 mod finding;
 mod name;

@@ -141,6 +141,7 @@ impl<C: Fn() -> Tick + Clone + Send + Sync + 'static> Probes<C> {
                 check: backend.check(),
                 health: health.clone(),
                 path: config.probe_path.clone(),
+                upstream: target.config.upstream,
                 host: target.config.host.clone(),
             });
             let now = match known {

@@ -1,23 +1,19 @@
 //! What an HTTP probe asks, and what it makes of the answer.
 
 use std::ops::RangeInclusive;
-use std::pin::pin;
 use std::sync::Arc;
 
 use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use memchr::memmem::Finder;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::exchange::{self, ProbeWire};
 use super::fault;
 use super::finding::Finding;
 use crate::targets::Verdict;
 
-/// The most bytes of an answer's head. hyper allows no less than 8 KiB.
-const HEAD_SIZE: usize = 16 * 1024;
 /// The most bytes of an answer's body that are looked at.
 const BODY_SIZE: usize = 64 * 1024;
 /// Signs of the text that a body lacks which are shown.
@@ -29,6 +25,10 @@ pub(super) struct ProbeQuestion {
     pub(super) path: Arc<str>,
     /// The Host header.
     pub(super) host: String,
+    /// What it is asked in.
+    pub(super) wire: ProbeWire,
+    /// Over TLS.
+    pub(super) is_secure: bool,
     /// Good statuses.
     pub(super) expect: Vec<RangeInclusive<u16>>,
     /// What the body of a good answer contains; `None`: it is not read.
@@ -37,40 +37,29 @@ pub(super) struct ProbeQuestion {
 
 impl ProbeQuestion {
     /// Asks on `stream` and judges the answer. Its body is read only where something is to be found in it.
-    pub(super) async fn put<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Finding {
-        let request = match self.request() {
-            Ok(request) => request,
-            Err(error) => return Finding::bad(format!("the probe's path or host is invalid: {error}")),
-        };
-        let opened = http1::Builder::new().max_buf_size(HEAD_SIZE).handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return fault::of_http(&error),
-        };
-        let mut asking = pin!(async move {
-            let answer = sender.send_request(request).await?;
-            Ok(self.judge(answer).await)
-        });
-        let mut connection = pin!(connection);
-        let answer: Result<Finding, hyper::Error> = tokio::select! {
-            biased;
-            answer = &mut asking => answer,
-            // It can end in the very step that delivers the answer. If it ended without one, its own
-            // error tells more than the request's, which was merely dropped.
-            ended = &mut connection => match asking.await {
-                Ok(answer) => Ok(answer),
-                Err(dropped) => Err(ended.err().unwrap_or(dropped)),
-            },
-        };
-        answer.unwrap_or_else(|error| fault::of_http(&error))
+    pub(super) async fn put<S>(&self, stream: S) -> Finding
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        match self.request() {
+            Ok(request) => {
+                exchange::ask(stream, self.wire, request, async |answer| self.judge(answer).await).await
+            }
+            Err(error) => Finding::bad(format!("the probe's path or host is invalid: {error}")),
+        }
     }
 
-    fn request(&self) -> http::Result<Request<Empty<Bytes>>> {
-        Request::get(&*self.path)
-            .header(header::HOST, &self.host)
-            .header(header::USER_AGENT, "evenkeel-probe")
-            .header(header::CONNECTION, "close")
-            .body(Empty::new())
+    fn request(&self) -> http::Result<Request<Full<Bytes>>> {
+        let request = match self.wire {
+            ProbeWire::Http1 => {
+                Request::get(&*self.path).header(header::HOST, &self.host).header(header::CONNECTION, "close")
+            }
+            ProbeWire::Http2 => {
+                let scheme = if self.is_secure { "https" } else { "http" };
+                Request::get(format!("{scheme}://{}{}", self.host, self.path))
+            }
+        };
+        request.header(header::USER_AGENT, "evenkeel-probe").body(Full::default())
     }
 
     async fn judge(&self, answer: Response<Incoming>) -> Finding {

@@ -1,6 +1,6 @@
 //! How one backend is probed: what its probe goes by, so that a probe whose rules stay goes on over a reload.
 
-use crate::config::model::{HealthCheck, HostHeader};
+use crate::config::model::{HealthCheck, HostHeader, UpstreamProtocol};
 
 /// The rules of one backend's probe and agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub(super) struct ProbeRules {
     pub(super) health: HealthCheck,
     /// What is asked for with GET; `None`: the probe is a TCP connect.
     pub(super) path: Option<String>,
+    /// What requests are spoken with.
+    pub(super) upstream: UpstreamProtocol,
     /// What requests have for a Host.
     pub(super) host: HostHeader,
 }

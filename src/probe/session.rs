@@ -25,6 +25,7 @@ pub(super) struct ProbeSession {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     identity: Arc<Identity>,
+    asks_http2: bool,
 }
 
 /// Our certificate, if there is one, and whether the backend has asked for it in the latest handshake.
@@ -46,17 +47,18 @@ impl ResolvesClientCert for Identity {
 }
 
 impl ProbeSession {
-    pub(super) fn new(tls: &Upstream) -> ProbeSession {
+    /// `asks_http2`: what is asked behind the handshake is asked in HTTP/2.
+    pub(super) fn new(tls: &Upstream, asks_http2: bool) -> ProbeSession {
         let mut config = ClientConfig::clone(&tls.config);
         let shown = Arc::clone(&config.client_auth_cert_resolver);
         let identity = Arc::new(Identity { shown, asked: AtomicBool::new(false) });
         config.client_auth_cert_resolver = Arc::clone(&identity) as Arc<dyn ResolvesClientCert>;
         config.resumption = Resumption::disabled();
-        if tls.needs_http2() {
+        if tls.needs_http2() && !asks_http2 {
             // What it asks, it asks in HTTP/1.1.
             config.alpn_protocols = vec![AlpnProtocol::Http1.name().into()];
         }
-        ProbeSession { config: Arc::new(config), name: tls.name.clone(), identity }
+        ProbeSession { config: Arc::new(config), name: tls.name.clone(), identity, asks_http2 }
     }
 
     /// Shakes hands.
@@ -66,10 +68,15 @@ impl ProbeSession {
     {
         self.identity.asked.store(false, Ordering::Relaxed);
         let connector = TlsConnector::from(Arc::clone(&self.config));
-        connector
+        let stream = connector
             .connect(self.name.clone(), stream)
             .await
-            .map_err(|error| fault::of_handshake(&error, self.was_asked()))
+            .map_err(|error| fault::of_handshake(&error, self.was_asked()))?;
+        let chosen = stream.get_ref().1.alpn_protocol();
+        if self.asks_http2 && chosen != Some(AlpnProtocol::H2.name().as_bytes()) {
+            return Err(Finding::bad("TLS: it did not choose HTTP/2"));
+        }
+        Ok(stream)
     }
 
     /// The verdict of a probe that only shakes hands. In TLS 1.3 a backend looks at our certificate when our side is

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::finding::Finding;
 use super::*;
-use crate::config::model::{self, BackendAddress, HostHeader, Policy, Protocol, Timeouts};
+use crate::config::model::{self, BackendAddress, HostHeader, Policy, Protocol, Timeouts, UpstreamProtocol};
 use crate::lasting::again;
 use crate::targets::{Ask, Chance, Heard, Outcome, Pick, Registry, Target, Tried, Verdict};
 use crate::tick::nanos;
@@ -58,7 +58,7 @@ fn config(
         drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
         resilience: model::Resilience::default(),
         upgrade: Vec::new(),
-        upstream: model::UpstreamProtocol::Http,
+        upstream: UpstreamProtocol::Http,
         backends: backends.collect(),
     }
 }
@@ -111,7 +111,7 @@ fn subject<C: Fn() -> Tick>(target: &Arc<Target>, clock: C) -> ProbeSubject<C> {
 
 /// The rules of a check without a path.
 fn rules(health: HealthCheck) -> ProbeRules {
-    ProbeRules { check: 0, health, path: None, host: HostHeader::Pass }
+    ProbeRules { check: 0, health, path: None, upstream: UpstreamProtocol::Http, host: HostHeader::Pass }
 }
 
 /// The clock of the test's runtime.

@@ -132,15 +132,19 @@ impl Story {
         if let Some(note) = record.cache {
             own.attributes.push(text("evenkeel.cache", note.token()));
         }
+        if let Some(ended) = record.grpc {
+            own.attributes.push(text("rpc.system", "grpc"));
+            own.attributes.push(number("rpc.grpc.status_code", ended as u64));
+        }
         if record.cause != Cause::Done {
             own.attributes.push(text("evenkeel.cause", record.cause.token()));
         }
         // Of a server's span what clients do wrong is no error.
         let is_ours =
             record.cause != Cause::Done && matches!(record.cause.blame(), Blame::Local | Blame::Backend);
-        match (is_ours, record.status) {
+        match (is_ours, record.meaning()) {
             (true, _) => failed(own, record.cause.token(), &record.cause.to_string()),
-            (false, 500..) => failed(own, &record.status.to_string(), ""),
+            (false, code @ 500..) => failed(own, &code.to_string(), ""),
             (false, _) => {}
         }
     }
@@ -199,8 +203,8 @@ impl Story {
                 // Nobody else's answer was taken.
                 if is_last && record.status != 0 {
                     own.attributes.push(number("http.response.status_code", record.status.into()));
-                    if record.status >= 500 {
-                        failed(own, &record.status.to_string(), "");
+                    if record.meaning() >= 500 {
+                        failed(own, &record.meaning().to_string(), "");
                     }
                 }
             }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use evenkeel::config::model::AccessList;
 use evenkeel::config::model::Sticky;
 use evenkeel::config::model::resilience::Hedging;
 use evenkeel::config::model::route::RetryOn;
+use evenkeel::config::model::{AccessList, GrpcStatuses};
 use fake_backend::{Behaviour, Ending, Fake, Fault, Running};
 
 use super::route_lab::{at, front, front_with, lines, matching, target, values};
@@ -170,7 +170,13 @@ fn each_request_of_a_connection_gets_the_edits_of_its_route_also_when_they_come_
 fn a_retry_carries_the_same_path_and_lines_as_the_first_attempt() {
     let second = Fake::http("second").record().start_in_thread().unwrap();
     let route = at("/api").prefix("/api", "/v2").request(&["X-Id: {id}", "-X-Secret"]).with(|route| {
-        let on = RetryOn { connect: true, reset: true, timeout: false, statuses: vec![418..=418] };
+        let on = RetryOn {
+            connect: true,
+            reset: true,
+            timeout: false,
+            statuses: vec![418..=418],
+            grpc: GrpcStatuses::default(),
+        };
         (route.own.attempts, route.own.retry_on) = (Some(2), Some(on));
     });
     let front =

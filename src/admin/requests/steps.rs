@@ -158,6 +158,9 @@ impl Steps {
             0 => parts.push("no answer".to_owned()),
             status => parts.push(status.to_string()),
         }
+        if let Some(ended) = record.grpc {
+            parts.push(format!("grpc-status {} {}", ended as u8, ended.name()));
+        }
         if record.cause != Cause::Done {
             parts.push(record.cause.token().to_owned());
         }

@@ -1,5 +1,6 @@
 //! Why a request ended as it did, in words for whoever runs this, and which keys of the config had a say in it.
 
+use crate::config::model::GrpcStatus;
 use crate::message::{Cause, RecordKind};
 use crate::telemetry::recorder::{KeptFor, KeptRequest};
 
@@ -12,7 +13,12 @@ pub(super) fn verdict(kept: &KeptRequest) -> String {
         Cause::Done if record.status >= 400 && !kept.backends.is_empty() => {
             format!("The backend answered {}, which was passed on.", record.status)
         }
-        Cause::Done => "It went well.".to_owned(),
+        Cause::Done => match record.grpc {
+            Some(ended) if ended != GrpcStatus::Ok => {
+                format!("The call ended with {} ({}), by the backend's word.", ended.name(), ended as u8)
+            }
+            _ => "It went well.".to_owned(),
+        },
         cause => cause.text().to_owned(),
     };
     let tried = record.kept_attempts().iter().zip(&kept.backends);
@@ -46,6 +52,7 @@ pub(super) const fn deciding(cause: Cause) -> &'static [&'static str] {
         Cause::HeadTimeout => &["timeouts.head"],
         Cause::TlsTimeout | Cause::UpstreamTlsTimeout => &["timeouts.tls"],
         Cause::BodyTimeout => &["timeouts.idle", "limits.body_rate"],
+        Cause::GrpcTimeout => &["upstream_protocol"],
         Cause::ClientStalled | Cause::AnswerStalled => &["timeouts.idle"],
         Cause::ClientCertificate => &["tls.client_auth", "tls.client_ca"],
         Cause::NeedsHttp11 => &["http2"],

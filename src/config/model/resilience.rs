@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::GrpcStatuses;
+
 /// What a target does about backends that fail, and about more requests than they can take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resilience {
@@ -116,6 +118,8 @@ pub struct Retries {
     pub on_timeout: bool,
     /// The answer has one of these statuses. Default: 503.
     pub on_statuses: Vec<RangeInclusive<u16>>,
+    /// A call of gRPC has ended with one of these before it has begun to answer. Default: none.
+    pub on_grpc: GrpcStatuses,
     /// Retries after an attempt of which a byte may have been processed, in percent of a target's requests. Default 20.
     pub budget: u8,
     /// The pause before the first such retry, drawn between half of it and all; then twice as long. Default 25 ms.
@@ -130,6 +134,7 @@ impl Default for Retries {
             on_reset: true,
             on_timeout: false,
             on_statuses: vec![503..=503],
+            on_grpc: GrpcStatuses::default(),
             budget: 20,
             backoff: Duration::from_millis(25),
         }

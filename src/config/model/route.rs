@@ -6,6 +6,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use regex::bytes::Regex;
 
+use super::GrpcStatuses;
 use super::Share;
 use super::access::AccessList;
 use super::auth::Auth;
@@ -369,6 +370,8 @@ pub struct RetryOn {
     pub timeout: bool,
     /// The answer has one of these statuses.
     pub statuses: Vec<std::ops::RangeInclusive<u16>>,
+    /// A call of gRPC has ended with one of these before it has begun to answer.
+    pub grpc: GrpcStatuses,
 }
 
 impl RouteOverrides {
@@ -388,6 +391,7 @@ impl RouteOverrides {
             retries.on_reset = on.reset;
             retries.on_timeout = on.timeout;
             retries.on_statuses.clone_from(&on.statuses);
+            retries.on_grpc = on.grpc;
         }
         Some(retries)
     }

@@ -89,6 +89,8 @@ fields! {
     Cache = "cache";
     /// Why nothing was stored or taken from what is stored. In JSON only where that is so.
     CacheReason = "cache_reason";
+    /// What a call of gRPC ended with. In JSON only of those.
+    GrpcStatus = "grpc_status";
     /// The trace that the request belongs to. In JSON only where requests are traced.
     TraceId = "trace_id";
     /// The share of records like this one that is logged. In JSON only where sampling is on.

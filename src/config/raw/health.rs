@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bounds::{COUNT_MAX, DAY, HOUR, INTERVAL_MIN, MILLISECOND};
 use super::group::section_or_off;
-use super::reader::Reader;
+use super::reader::{Reader, is_off, is_on};
 use super::shape;
 use super::statuses::statuses;
 use crate::config::error::{Wrong, quoted};
@@ -24,6 +24,8 @@ pub(in crate::config) struct RawHealth {
     pub(in crate::config) host: Option<Written<String>>,
     pub(in crate::config) body: Option<Written<String>>,
     pub(in crate::config) port: Option<Written<u32>>,
+    /// Empty: the whole server.
+    pub(in crate::config) grpc: Option<Written<String>>,
     pub(in crate::config) send: Option<Written<Vec<u8>>>,
     pub(in crate::config) receive: Option<Written<Vec<u8>>>,
     pub(in crate::config) agent: Option<Written<u32>>,
@@ -50,6 +52,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Opt
             .and_then(|entry| reader.word(entry, "a host name such as `app.example`", host_header)),
         body: section.find("body").and_then(|entry| reader.word(entry, BODY, body)),
         port: section.find("port").and_then(|entry| reader.whole(entry, 1..=65_535)),
+        grpc: section.find("grpc").and_then(|entry| grpc(entry, reader)),
         send: section.find("send").and_then(|entry| reader.word(entry, BYTES, bytes)),
         receive: section.find("receive").and_then(|entry| reader.word(entry, BYTES, bytes)),
         agent: section.find("agent").and_then(|entry| reader.whole(entry, 1..=65_535)),
@@ -68,6 +71,28 @@ fn body(text: &str) -> Result<String, Wrong> {
         _ => Err(Wrong::new(format!("is longer than {BODY_MAX} bytes"), BODY)),
     }
 }
+
+const SERVICE: &str = "`on`, or the name of a service such as `shop.Cart`";
+
+/// Whose health is asked for; nothing where it is `off`.
+fn grpc(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<String>> {
+    if is_on(&entry.node) {
+        return Some(Written::new(String::new(), reader.spot(entry)));
+    }
+    if is_off(&entry.node) {
+        return None;
+    }
+    reader.parsed(entry, SERVICE, |text| {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
+        match text.len() {
+            1..=SERVICE_MAX if text.bytes().all(is_name) => Ok(text.to_owned()),
+            _ => Err(Wrong::new(format!("is {}, which is no name of a service", quoted(text)), SERVICE)),
+        }
+    })
+}
+
+/// Longer than services are called.
+const SERVICE_MAX: usize = 127;
 
 const BYTES: &str = "a text such as `'PING\\r\\n'`";
 

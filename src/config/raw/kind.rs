@@ -64,6 +64,8 @@ pub(super) const RATE: &str = r"\s*[0-9]+\s*/\s*(?:[sSmMhH]|[mM][iI][nN])\s*";
 pub(super) const PER_SECOND: &str = r"\s*[0-9]+\s*/\s*[sS]\s*";
 /// What an answer to a probe contains.
 pub(super) const BODY: &str = r"[\s\S]+";
+/// A service of gRPC.
+pub(super) const SERVICE: &str = r"[0-9A-Za-z._/-]{1,127}";
 /// A protocol to upgrade to: a token, perhaps with a version (RFC 9110 §7.8).
 pub(super) const PROTOCOL: &str = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:/[!#$%&'*+.^_`|~0-9A-Za-z-]+)?";
 /// A version of TLS.
@@ -123,6 +125,8 @@ pub(in crate::config) enum Kind {
     OrOff(&'static Kind),
     /// Yes, no, or one of the names that this gives.
     SwitchOrChoice(fn() -> Vec<&'static str>),
+    /// Yes, no, or a text of this form.
+    SwitchOrText(&'static str),
     /// Yes, no, or a mapping with the keys of a shape.
     SwitchOr(&'static Shape),
     /// A list; nothing at all is an empty one.

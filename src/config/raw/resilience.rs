@@ -209,7 +209,7 @@ fn retries(
 
 /// What an attempt is repeated for.
 pub(super) fn conditions(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<Condition>>>> {
-    const EXPECTED: &str = "`connect`, `reset`, `timeout`, a status such as `503`, a range such as `502-504`, or a list of them (statuses from 400 to 599)";
+    const EXPECTED: &str = "`connect`, `reset`, `timeout`, a status such as `503`, a range such as `502-504`, a status of gRPC such as `unavailable`, or a list of them (statuses from 400 to 599)";
     let Some(items) = statuses::items(entry) else {
         let spot = reader.spot(entry);
         let wrong = Wrong::new(found(&entry.node), EXPECTED);
@@ -252,6 +252,10 @@ fn meant(word: &str) -> Option<String> {
         "empty-response" | "junk-response" => "reset",
         "response-timeout" => "timeout",
         "error" => "[connect, reset]",
+        "canceled" => "cancelled",
+        "deadline-exceeded" => "deadline_exceeded",
+        "resource-exhausted" => "resource_exhausted",
+        "data-loss" => "data_loss",
         "all-retryable-errors" => "[connect, reset, timeout, 500, 502-504]",
         _ => return statuses::meant(word, &FAILURES),
     };

@@ -140,7 +140,13 @@ fn edits() -> Vec<(&'static str, String, Check)> {
         }),
         ("listeners.<name>.routes[].retries.on", route("retries: {on: [connect, 502-504]}"), |c| {
             first(c).own.retry_on
-                == Some(RetryOn { connect: true, reset: false, timeout: false, statuses: vec![502..=504] })
+                == Some(RetryOn {
+                    connect: true,
+                    reset: false,
+                    timeout: false,
+                    statuses: vec![502..=504],
+                    grpc: GrpcStatuses::default(),
+                })
         }),
         ("listeners.<name>.routes[].hash_key", route("hash_key: path"), |c| {
             first(c).own.hash_key == Some(HashKey::Path)

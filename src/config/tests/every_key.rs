@@ -348,6 +348,11 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.health_check.host", health("host: w.example"), |c| {
             probe(c).host.as_deref() == Some("w.example")
         }),
+        (
+            "targets.<name>.health_check.grpc",
+            target("upstream_protocol: grpc, health_check: {grpc: a.B}"),
+            |c| probe(c).grpc.as_deref() == Some("a.B"),
+        ),
         ("targets.<name>.health_check.port", health("port: 9000"), |c| probe(c).port == Some(9000)),
         (
             "targets.<name>.health_check.send",

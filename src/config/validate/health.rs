@@ -45,6 +45,18 @@ pub(super) fn accept(
     if let Field::Given(common) = &written.path {
         rows.note(path(".path"), common.value.clone(), common.spot.origin.clone());
     }
+    if let Some(service) = &written.grpc {
+        refuse_beside_grpc(raw, written, &service.spot, report);
+        let shown = |name: &Option<String>| match name.as_deref() {
+            None => "off".to_owned(),
+            Some("") => "on".to_owned(),
+            Some(name) => name.to_owned(),
+        };
+        let service = Written::new(Some(service.value.clone()), service.spot.clone());
+        let grpc = rows.settle(path(".grpc"), Some(&service), None, shown);
+        let host = host(written, &path(".host"), rows);
+        return Some(HealthCheck { grpc, host, ..checks });
+    }
     if !asks(raw) {
         refuse_idle_keys(written, report);
         let (send, receive) = talk(raw, written, report, rows);
@@ -53,15 +65,48 @@ pub(super) fn accept(
     refuse_talk(written, report);
     let expect =
         rows.settle(path(".expect"), written.expect.as_ref(), checks.expect, |ranges| show_statuses(ranges));
-    let host = written.host.as_ref().map(|host| Written::new(Some(host.value.clone()), host.spot.clone()));
-    let host = rows.settle(path(".host"), host.as_ref(), None, |host: &Option<String>| {
-        host.clone().unwrap_or_else(|| "that of the target".to_owned())
-    });
+    let host = host(written, &path(".host"), rows);
     let body = written.body.as_ref().map(|body| Written::new(Some(body.value.clone()), body.spot.clone()));
     let body = rows.settle(path(".body"), body.as_ref(), None, |body: &Option<String>| {
         body.clone().unwrap_or_else(|| "none, it is not read".to_owned())
     });
     Some(HealthCheck { expect, host, body, ..checks })
+}
+
+/// The Host of what is asked.
+fn host(written: &RawHealth, path: &str, rows: &mut EffectiveRows) -> Option<String> {
+    let host = written.host.as_ref().map(|host| Written::new(Some(host.value.clone()), host.spot.clone()));
+    rows.settle(path.to_owned(), host.as_ref(), None, |host: &Option<String>| {
+        host.clone().unwrap_or_else(|| "that of the target".to_owned())
+    })
+}
+
+/// A check by gRPC is one call, and its answer says how it is.
+fn refuse_beside_grpc(raw: &RawTarget, health: &RawHealth, spot: &Spot, report: &mut Report) {
+    if !raw.upstream_protocol.as_ref().is_some_and(|written| written.value.is_http2()) {
+        let message =
+            format!("`grpc` asks over HTTP/2, which the target {} does not speak", quoted(&raw.name.value));
+        report.spot(spot, message).note("set `upstream_protocol: grpc`, or remove it");
+    }
+    let path = if let Field::Given(path) = &health.path { Some(&path.spot) } else { None };
+    let backends = match &raw.backends {
+        Field::Given(backends) => backends.value.as_slice(),
+        Field::Absent | Field::Faulty => &[],
+    };
+    let of_backend = backends.iter().find_map(|backend| Some(&backend.health_path.as_ref()?.spot));
+    let keys = [
+        ("path", path),
+        ("health_path", of_backend),
+        ("expect", health.expect.as_ref().map(|written| &written.spot)),
+        ("body", health.body.as_ref().map(|written| &written.spot)),
+        ("send", health.send.as_ref().map(|written| &written.spot)),
+        ("receive", health.receive.as_ref().map(|written| &written.spot)),
+    ];
+    for (key, spot) in keys.into_iter().filter_map(|(key, spot)| Some((key, spot?))) {
+        report
+            .spot(spot, format!("`{key}` has no effect, because the check asks by gRPC"))
+            .note(format!("remove `{key}`, or remove `grpc`"));
+    }
 }
 
 /// A port at which every backend's address is asked, by probes or for its agent.

@@ -6,8 +6,8 @@ use super::show::show_statuses;
 use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::Protocol;
 use crate::config::model::resilience::{BreakerConfig, Hedging, Outlier, Resilience, Retries};
+use crate::config::model::{GrpcStatuses, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, InFlight, RawBreaker, RawHedging, RawOutlier, RawRetries, RawTarget};
 use crate::config::report::Report;
@@ -24,6 +24,8 @@ pub(super) fn accept(
     let is_http = protocol == Some(Protocol::Http);
     if protocol == Some(Protocol::Tcp) {
         refuse_http_conditions(raw, report);
+    } else {
+        refuse_grpc_conditions(raw, report);
     }
     let default = Resilience::default();
     let mut rows = TargetRows { target: &raw.name.value, all: rows };
@@ -183,13 +185,14 @@ fn chosen(default: &Retries, written: &Written<Vec<Written<Condition>>>) -> Retr
     let has = |condition| written.value.iter().any(|written| written.value == condition);
     let statuses = written.value.iter().filter_map(|written| match &written.value {
         Condition::Statuses(statuses) => Some(statuses.clone()),
-        Condition::Connect | Condition::Reset | Condition::Timeout => None,
+        Condition::Connect | Condition::Reset | Condition::Timeout | Condition::Grpc(_) => None,
     });
     Retries {
         on_connect: has(Condition::Connect),
         on_reset: has(Condition::Reset),
         on_timeout: has(Condition::Timeout),
         on_statuses: statuses.collect(),
+        on_grpc: GrpcStatuses::of(|status| has(Condition::Grpc(status))),
         ..default.clone()
     }
 }
@@ -198,10 +201,32 @@ fn show_conditions(retries: &Retries) -> String {
     let named = [retries.on_connect, retries.on_reset, retries.on_timeout];
     let named = Condition::NAMED.iter().zip(named).filter(|(_, on)| *on).map(|((name, _), _)| *name);
     let statuses = retries.on_statuses.iter().map(|range| show_statuses(std::slice::from_ref(range)));
-    let shown: Vec<String> = named.map(str::to_owned).chain(statuses).collect();
+    let calls = retries.on_grpc.iter().map(|status| status.name().to_owned());
+    let shown: Vec<String> = named.map(str::to_owned).chain(statuses).chain(calls).collect();
     match shown.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// Only calls of gRPC end with one of its statuses.
+fn refuse_grpc_conditions(raw: &RawTarget, report: &mut Report) {
+    if raw.upstream_protocol.as_ref().is_some_and(|written| written.value.is_grpc()) {
+        return;
+    }
+    let Some(Written { value: Some(RawRetries { on: Some(on), .. }), .. }) = &raw.resilience.retries else {
+        return;
+    };
+    for condition in &on.value {
+        if let Condition::Grpc(status) = &condition.value {
+            let (name, target) = (status.name(), quoted(&raw.name.value));
+            let message =
+                format!("`{name}` in `on` is a status of gRPC, which the target {target} does not speak");
+            report
+                .spot(&condition.spot, message)
+                .expected("`connect`, `reset`, `timeout` or statuses of HTTP")
+                .note("set `upstream_protocol: grpc`, or remove it");
+        }
     }
 }
 
@@ -216,6 +241,7 @@ fn refuse_http_conditions(raw: &RawTarget, report: &mut Report) {
             Condition::Statuses(statuses) => show_statuses(std::slice::from_ref(statuses)),
             Condition::Reset => "reset".to_owned(),
             Condition::Timeout => "timeout".to_owned(),
+            Condition::Grpc(status) => status.name().to_owned(),
         };
         let target = quoted(&raw.name.value);
         let message = format!("`{shown}` in `on` belongs to HTTP, but the target {target} speaks tcp");

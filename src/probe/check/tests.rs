@@ -12,6 +12,8 @@ fn check(path: Option<&str>, timeout: Duration) -> ProbeCheck {
     let question = |path: &str| ProbeQuestion {
         path: path.into(),
         host: "app.internal:81".into(),
+        wire: ProbeWire::Http1,
+        is_secure: false,
         expect: vec![200..=399, 418..=418],
         body: None,
     };

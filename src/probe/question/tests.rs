@@ -5,7 +5,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use super::*;
 
 fn wants(body: &str) -> ProbeQuestion {
-    ProbeQuestion { path: "/".into(), host: "app".into(), expect: vec![200..=299], body: Some(body.into()) }
+    ProbeQuestion {
+        path: "/".into(),
+        host: "app".into(),
+        wire: ProbeWire::Http1,
+        is_secure: false,
+        expect: vec![200..=299],
+        body: Some(body.into()),
+    }
 }
 
 /// What is made of an answer that comes in these pieces, each read before the next one is sent. `hold`: the connection

@@ -85,6 +85,8 @@ struct Incoming {
     framing: Framing,
     decoder: Decoder,
     pace: BodyPace,
+    /// Its rate does not matter.
+    unhurried: bool,
     /// Most bytes of it; `None`: any.
     limit: Option<u64>,
     /// A piece of it was handed out.
@@ -197,8 +199,15 @@ impl Client {
     /// Starts the body of the next request, if that has one.
     pub fn start_body(&self, framing: Framing) {
         let decoder = Decoder::new(framing);
-        let incoming =
-            Incoming { framing, decoder, pace: BodyPace::default(), limit: None, taken: false, tee: None };
+        let incoming = Incoming {
+            framing,
+            decoder,
+            pace: BodyPace::default(),
+            unhurried: false,
+            limit: None,
+            taken: false,
+            tee: None,
+        };
         *self.body.borrow_mut() = Some(Box::new(incoming));
     }
 
@@ -206,6 +215,13 @@ impl Client {
     pub fn limit_body(&self, limit: Option<u64>) {
         if let Some(body) = self.body.borrow_mut().as_mut() {
             body.limit = limit;
+        }
+    }
+
+    /// No rate is asked for of the current body.
+    pub fn set_unhurried(&self) {
+        if let Some(body) = self.body.borrow_mut().as_mut() {
+            body.unhurried = true;
         }
     }
 
@@ -342,7 +358,7 @@ impl Client {
     /// Only time that we spend waiting for the client counts against it: a backend that takes the body slowly
     /// is not the client's fault.
     fn awaited(&self, body: &mut Incoming) {
-        let rate = self.limits().body_rate;
+        let rate = if body.unhurried { 0 } else { self.limits().body_rate };
         if let Some(earned) = body.pace.begin(body.decoder.content(), rate) {
             self.timer().begin(ClientWait::Body, self.idle().min(earned));
         }

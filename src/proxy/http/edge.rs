@@ -56,6 +56,11 @@ pub trait Edge {
     /// See [`Unsent`].
     async fn answer(&mut self, head: &Head, body: &mut AnswerBody, last: bool) -> Result<After, Unsent>;
 
+    /// Ends an answer that has begun with these trailer lines instead of cutting it. False: it can't be, or is cut already.
+    fn end_call(&mut self, _trailers: &[u8]) -> bool {
+        false
+    }
+
     /// Sends the 101 and relays bytes both ways until the tunnel ends, or has to.
     async fn tunnel(
         &mut self,

@@ -9,7 +9,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::cache::KnownClient;
-use crate::message::{CacheNote, Cause, Head, HeaderField, Record, RecordKind};
+use crate::config::model::GrpcStatus;
+use crate::message::{CacheNote, Cause, Head, HeaderField, Record, RecordKind, grpc};
 use crate::net::now;
 use crate::net::relay::{BytesMoved, RelayEnd};
 use crate::proxy::WorkerCtx;
@@ -20,6 +21,7 @@ use crate::targets::Outcome;
 
 use super::after::After;
 use super::answer_body::AnswerBody;
+use super::body::BodySource as _;
 use super::cached::change::invalidate;
 use super::cached::recent::{RecalledAnswer, recall, remember};
 use super::cached::{self, AnswerGiven, CacheAsking, CacheBegun, Cacheable};
@@ -32,6 +34,7 @@ use super::gate::blocked::is_kept_out;
 use super::hash_key::Sender;
 use super::identity;
 use super::incoming::{about, says_https, told_host, wanted_upgrade};
+use super::own;
 use super::reply::Reply;
 use super::request_body::RequestBody;
 use super::routing::answers::refuse;
@@ -112,6 +115,9 @@ pub async fn exchange<E: Edge>(
     }
     if let Some(idle) = route.config.own.idle {
         edge.set_idle(idle);
+    }
+    if target.config.upstream.is_grpc() {
+        be_patient(edge, body, rules.timeouts.tunnel);
     }
 
     // The head of an answer that others got as well.
@@ -200,12 +206,16 @@ pub async fn exchange<E: Edge>(
             recording.record.status = answer.status;
             match edge.answer(answer, &mut reply.body, false).await {
                 Ok(after) => {
+                    if target.config.upstream.is_grpc() {
+                        recording.record.grpc = ended_with(answer, &reply.body);
+                    }
                     recording.settle(Cause::Done);
                     after
                 }
                 Err(unsent) => {
                     drop(reply);
-                    aside(give_up((ctx, &way), edge, &mut recording, head, &moved, unsent)).await
+                    let heads = (head, answer);
+                    aside(give_up((ctx, &way), edge, &mut recording, heads, &moved, unsent)).await
                 }
             }
         }
@@ -217,6 +227,21 @@ pub async fn exchange<E: Edge>(
         attempt.end = now;
     }
     after
+}
+
+/// Calls of gRPC may be silent for long in either direction, and how long is the call's own affair.
+#[inline(never)]
+fn be_patient<E: Edge>(edge: &E, body: &RequestBody, silence: Duration) {
+    edge.set_idle(silence);
+    if let RequestBody::Client(body) = body {
+        body.set_unhurried();
+    }
+}
+
+/// What a call of gRPC has ended with; `None`: it was none, or nobody has said.
+#[inline(never)]
+fn ended_with(answer: &Head, body: &AnswerBody) -> Option<GrpcStatus> {
+    GrpcStatus::of_head(answer).or_else(|| GrpcStatus::of_trailers(&body.trailers()))
 }
 
 /// A request on a route with a cache.
@@ -314,7 +339,7 @@ async fn give_up<E: Edge>(
     (ctx, way): (&WorkerCtx, &Way<'_>),
     edge: &mut E,
     recording: &mut Recording<'_>,
-    head: &Head,
+    (head, answer): (&Head, &Head),
     moved: &BytesMoved,
     unsent: Unsent,
 ) -> After {
@@ -322,12 +347,21 @@ async fn give_up<E: Edge>(
     if let Some(attempt) = recording.record.last_attempt() {
         attempt.outcome = cause;
     }
-    if !started && !matches!(cause, Cause::ClientGone | Cause::ClientStalled) {
+    let is_there = !matches!(cause, Cause::ClientGone | Cause::ClientStalled);
+    if !started && is_there {
         // Not a byte is out: the client can still be told.
         moved.down.set(0);
         return refuse(ctx, edge, recording, head, Some(way), cause).await;
     }
     recording.settle(cause);
+    if is_there && grpc::is_grpc(head) && grpc::is_grpc(answer) {
+        // A call has a place behind its messages to say so.
+        let (trailers, ended) = own::call_trailers((cause, own::status_of(cause)), recording.record.id);
+        if edge.end_call(&trailers) {
+            recording.record.grpc = Some(ended);
+            return After::KeepOpen;
+        }
+    }
     After::Abort
 }
 

@@ -1,6 +1,7 @@
 //! Answers that we write ourselves. They say what happened and which request it was, and nothing internal.
 
-use crate::message::{Cause, Framing, Head, status};
+use crate::config::model::GrpcStatus;
+use crate::message::{Cause, Framing, Head, grpc, status};
 use crate::net::FreeList;
 
 use super::answer_body::AnswerBody;
@@ -62,6 +63,33 @@ pub fn answer(
     };
     debug_assert!(to_head || body.framing() != Framing::None);
     (head, body)
+}
+
+/// The answer for a cause to a call of gRPC: nothing but a head, which says how the call ended (Trailers-Only). `code`: what others would
+/// get.
+#[must_use]
+pub fn call_answer((cause, code): (Cause, u16), id: u128) -> (Head, GrpcStatus) {
+    let status = GrpcStatus::of_cause(cause, code);
+    let mut number = Vec::with_capacity(32);
+    push_id(&mut number, id);
+    let mut head = Head::answer(200);
+    head.push(b"Content-Type", b"application/grpc");
+    head.push(b"Grpc-Status", (status as u8).to_string().as_bytes());
+    head.push(b"Grpc-Message", &grpc::message(cause, &number));
+    // For clients of HTTP/1.1, of which there should be none.
+    head.push(b"Content-Length", b"0");
+    head.push(b"X-Request-Id", &number);
+    head.push(b"Proxy-Status", format!("evenkeel; details={}", cause.token()).as_bytes());
+    (head, status)
+}
+
+/// The end of a call that has begun to be answered.
+#[must_use]
+pub fn call_trailers((cause, code): (Cause, u16), id: u128) -> (Vec<u8>, GrpcStatus) {
+    let status = GrpcStatus::of_cause(cause, code);
+    let mut number = Vec::with_capacity(32);
+    push_id(&mut number, id);
+    (grpc::trailers(status, cause, &number), status)
 }
 
 /// An empty SETTINGS frame, which has to come first (RFC 9113 §3.4).

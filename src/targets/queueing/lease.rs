@@ -158,6 +158,22 @@ impl Lease {
         }
     }
 
+    /// Notes what the end of an answer says, where only that says how well the backend has done (trailers of gRPC).
+    pub fn note_trailers(&self, heard: Heard, now: Tick) {
+        let told = self.told.get();
+        self.told.set(Told {
+            answered: true,
+            error: told.error || heard.error,
+            failure: told.failure || heard.failure,
+        });
+        if heard.error && !told.error {
+            self.backend.attempt_counts().note_broken();
+        }
+        if heard.fault && self.is_heard() {
+            self.backend.answers().note_fault(heard.retry_after, now);
+        }
+    }
+
     /// Notes that an attempt on a connection came to nothing: by the backend's `fault`, or because nobody wanted to wait.
     fn note_end(&self, fault: bool, now: Tick) {
         let attempt_counts = self.backend.attempt_counts();

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
+use crate::config::model::GrpcStatus;
 use crate::config::model::resilience::Retries;
+use crate::message::grpc::Pushback;
 
 /// How an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub enum FailedAttempt {
     Timeout,
     /// The answer has this status.
     Status(u16),
+    /// The call of gRPC has ended with this before it has begun to answer.
+    Grpc(GrpcStatus),
     /// In a way that is never repeated: a malformed answer, a fault of the client or of our own.
     Otherwise,
 }
@@ -27,6 +31,9 @@ pub enum FailedAttempt {
 /// have more to do than they can: the backend's own end waits for its turn there, and so does our loop. (5 ms were too few for that: clients
 /// got 502 where only a pooled connection was gone.) Whoever takes longer may have worked on the request.
 pub const AT_ONCE: Duration = Duration::from_millis(20);
+
+/// Of a backend that asks for a longer pause its answer goes on as it is, with what it says about trying again.
+const LONGEST_PUSHBACK: Duration = Duration::from_secs(60);
 
 /// The end of a connection under a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +65,11 @@ pub struct Case {
     pub sent: bool,
     /// Doing it twice is as good as once (RFC 9110 §9.2.2).
     pub idempotent: bool,
+    /// It is a call of gRPC to a target that speaks it. Whoever has asked for retries by its statuses has said that doing it twice is as
+    /// good as once, and a connection that was not to be had, or that broke, is `unavailable`.
+    pub is_call: bool,
+    /// What the backend says about trying again.
+    pub pushback: Option<Pushback>,
     /// All of its body can be sent again.
     pub replayable: bool,
     /// It is somebody's retry already: a proxy in front of us has made it, and would make another one.
@@ -79,20 +91,29 @@ pub enum Next {
     AtOnce,
     /// Another backend is tried if the budget has a token, after a pause of this length at most: see [`pause`].
     Charged(Duration),
+    /// The same after a pause of just this length: the backend has asked for it.
+    ChargedAfter(Duration),
 }
 
 /// What is done about a failed attempt. `retries`: the target's; `None`: nothing is repeated.
 #[must_use]
 pub fn decide(retries: Option<&Retries>, case: &Case) -> Next {
     let Some(retries) = retries else { return Next::Stop };
+    let asked = case.is_call
+        && match case.failed {
+            FailedAttempt::Grpc(status) => retries.on_grpc.has(status),
+            FailedAttempt::Unconnected | FailedAttempt::Reset => retries.on_grpc.has(GrpcStatus::Unavailable),
+            FailedAttempt::Timeout | FailedAttempt::Status(_) | FailedAttempt::Otherwise => false,
+        };
     let wanted = match case.failed {
+        _ if asked => true,
         FailedAttempt::Unconnected => retries.on_connect,
         FailedAttempt::Reset => retries.on_reset,
         FailedAttempt::Timeout => retries.on_timeout,
         FailedAttempt::Status(status) => retries.on_statuses.iter().any(|range| range.contains(&status)),
-        FailedAttempt::Otherwise => false,
+        FailedAttempt::Grpc(_) | FailedAttempt::Otherwise => false,
     };
-    let harmless = !case.sent || case.idempotent;
+    let harmless = !case.sent || case.idempotent || asked;
     if !wanted || !harmless || !case.replayable || case.made >= retries.attempts {
         return Next::Stop;
     }
@@ -100,8 +121,13 @@ pub fn decide(retries: Option<&Retries>, case: &Case) -> Next {
         return if case.left == Some(Duration::ZERO) { Next::Stop } else { Next::AtOnce };
     }
     let longest = retries.backoff.saturating_mul(1 << case.charged.min(16));
-    let too_late = case.left.is_some_and(|left| left <= longest / 2);
-    if case.foreign || retries.budget == 0 || too_late { Next::Stop } else { Next::Charged(longest) }
+    let (least, next) = match case.pushback {
+        None => (longest / 2, Next::Charged(longest)),
+        Some(Pushback::After(pause)) if pause <= LONGEST_PUSHBACK => (pause, Next::ChargedAfter(pause)),
+        Some(Pushback::After(_) | Pushback::Never) => return Next::Stop,
+    };
+    let too_late = case.left.is_some_and(|left| left <= least);
+    if case.foreign || retries.budget == 0 || too_late { Next::Stop } else { next }
 }
 
 /// A pause between half of `longest` and all of it, by `chance`: those that failed together must not come back together.
@@ -116,11 +142,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::model::GrpcStatuses;
 
     const SENT: Case = Case {
         failed: FailedAttempt::Reset,
         sent: true,
         idempotent: true,
+        is_call: false,
+        pushback: None,
         replayable: true,
         foreign: false,
         made: 1,
@@ -184,6 +213,31 @@ mod tests {
     }
 
     #[test]
+    fn calls_are_repeated_for_the_statuses_that_were_asked_for_and_only_they() {
+        let on_grpc = GrpcStatuses::of(|status| status == GrpcStatus::Unavailable);
+        let retries = Retries { on_grpc, on_connect: false, on_reset: false, ..Retries::default() };
+        let of = |case: Case| decide(Some(&retries), &case);
+        let call = Case { is_call: true, idempotent: false, ..SENT };
+        let ended = |status| FailedAttempt::Grpc(status);
+        assert_eq!(of(Case { failed: ended(GrpcStatus::Unavailable), ..call }), Next::Charged(millis(25)));
+        assert_eq!(of(Case { failed: ended(GrpcStatus::Internal), ..call }), Next::Stop);
+        assert_eq!(of(Case { failed: FailedAttempt::Reset, ..call }), Next::Charged(millis(25)));
+        assert_eq!(of(Case { failed: FailedAttempt::Unconnected, sent: false, ..call }), Next::AtOnce);
+        // It is not asked for of what is no call.
+        for failed in [FailedAttempt::Reset, FailedAttempt::Unconnected, ended(GrpcStatus::Unavailable)] {
+            assert_eq!(of(Case { failed, is_call: false, ..call }), Next::Stop, "{failed:?}");
+        }
+        let pushed = |pushback| {
+            let failed = ended(GrpcStatus::Unavailable);
+            of(Case { failed, pushback: Some(pushback), left: Some(millis(300)), ..call })
+        };
+        assert_eq!(pushed(Pushback::After(millis(299))), Next::ChargedAfter(millis(299)));
+        assert_eq!(pushed(Pushback::After(millis(300))), Next::Stop);
+        assert_eq!(pushed(Pushback::After(LONGEST_PUSHBACK + millis(1))), Next::Stop);
+        assert_eq!(pushed(Pushback::Never), Next::Stop);
+    }
+
+    #[test]
     fn pauses_grow_and_never_outlast_what_is_left() {
         assert_eq!(by_default(Case { charged: 1, made: 2, ..SENT }), Next::Charged(millis(50)));
         let left = |left| by_default(Case { charged: 1, made: 2, left: Some(left), ..SENT });
@@ -232,6 +286,7 @@ mod tests {
             Just(FailedAttempt::Timeout),
             Just(FailedAttempt::Otherwise),
             (100_u16..=999).prop_map(FailedAttempt::Status),
+            (0..GrpcStatus::ALL.len()).prop_map(|number| FailedAttempt::Grpc(GrpcStatus::ALL[number])),
         ]
     }
 
@@ -239,11 +294,16 @@ mod tests {
         fn any_case()(
             failed in any_failed(),
             (sent, idempotent, replayable, foreign) in any::<(bool, bool, bool, bool)>(),
+            is_call in any::<bool>(),
+            pushback in prop::option::of(prop_oneof![
+                Just(Pushback::Never),
+                (0_u64..100_000).prop_map(|millis| Pushback::After(Duration::from_millis(millis))),
+            ]),
             made in 1_u8..=12,
             charged in 0_u8..=12,
             left in prop::option::of((0_u64..100).prop_map(Duration::from_millis)),
         ) -> Case {
-            Case { failed, sent, idempotent, replayable, foreign, made, charged, left }
+            Case { failed, sent, idempotent, is_call, pushback, replayable, foreign, made, charged, left }
         }
     }
 
@@ -252,10 +312,12 @@ mod tests {
             attempts in 1_u8..=10,
             (on_connect, on_reset, on_timeout) in any::<(bool, bool, bool)>(),
             on_status in any::<bool>(),
+            calls in any::<u32>(),
             budget in 0_u8..=100,
         ) -> Retries {
             let on_statuses = if on_status { vec![100..=999] } else { Vec::new() };
-            Retries { attempts, on_connect, on_reset, on_timeout, on_statuses, budget, ..Retries::default() }
+            let on_grpc = GrpcStatuses::of(|status| calls >> status as u8 & 1 == 1);
+            Retries { attempts, on_connect, on_reset, on_timeout, on_statuses, on_grpc, budget, ..Retries::default() }
         }
     }
 
@@ -263,7 +325,9 @@ mod tests {
         #[test]
         fn whatever_is_set_nothing_harmful_is_repeated(retries in any_retries(), case in any_case()) {
             let next = decide(Some(&retries), &case);
-            if case.sent && !case.idempotent || !case.replayable || case.made >= retries.attempts
+            // Who has asked for a status of calls has said that they may be made twice.
+            let may_repeat = case.idempotent || case.is_call && !retries.on_grpc.is_empty();
+            if case.sent && !may_repeat || !case.replayable || case.made >= retries.attempts
                 || case.failed == FailedAttempt::Otherwise || case.left == Some(Duration::ZERO)
             {
                 prop_assert_eq!(next, Next::Stop);
@@ -272,9 +336,18 @@ mod tests {
             match next {
                 Next::Stop => {}
                 Next::AtOnce => prop_assert!(!case.sent || case.failed == FailedAttempt::Unconnected),
-                Next::Charged(_) => prop_assert!(
+                Next::Charged(_) | Next::ChargedAfter(_) => prop_assert!(
                     case.sent && !case.foreign && retries.budget > 0 && case.failed != FailedAttempt::Unconnected
                 ),
+            }
+            // What the backend asks for is what happens, within the time that is left.
+            match next {
+                Next::ChargedAfter(pause) => {
+                    prop_assert_eq!(case.pushback, Some(Pushback::After(pause)));
+                    prop_assert!(case.left.is_none_or(|left| pause < left));
+                }
+                Next::Charged(_) => prop_assert_eq!(case.pushback, None),
+                Next::Stop | Next::AtOnce => {}
             }
         }
     }

@@ -114,6 +114,7 @@ impl<'a> Facts<'a> {
                 let reason = record.cache.and_then(CacheNote::reason);
                 LogValue::or_absent(reason, |why| LogValue::Token(why.token()))
             }
+            LogField::GrpcStatus => LogValue::or_absent(record.grpc, |ended| LogValue::Token(ended.name())),
             LogField::TraceId => LogValue::or_absent(self.trace(), LogValue::Id),
             LogField::SampleRate => LogValue::Share(self.share),
         }

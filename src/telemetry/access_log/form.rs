@@ -20,6 +20,8 @@ const TEXT_TCP: &str = "{time} {client} {listener} {target} {backend} tcp {cause
 const TEXT_ROUTE: &str = " route={route}";
 /// Behind that where the route has a cache.
 const TEXT_CACHE: &str = " cache={cache} cache_reason={cache_reason}";
+/// Behind that of a call of gRPC.
+const TEXT_CALL: &str = " grpc_status={grpc_status}";
 /// Behind that where requests are traced.
 const TEXT_TRACED: &str = " trace_id={trace_id}";
 /// Behind them where sampling is on.
@@ -43,17 +45,22 @@ enum Layout {
         sampled: bool,
     },
     Lines(Template),
-    /// TCP connections have a form of their own, and so have requests of a listener with several routes, and those of routes with a cache.
-    Text {
-        http: Template,
-        routed: Template,
-        cached: Template,
-        tcp: Template,
-        /// Behind a request that may be traced.
-        traced: Template,
-        /// Behind all, where sampling is on.
-        sampled: Option<Template>,
-    },
+    Text(Box<TextLayout>),
+}
+
+/// TCP connections have a form of their own, and so have requests of a listener with several routes, and those of routes with a cache.
+#[derive(Debug)]
+struct TextLayout {
+    http: Template,
+    routed: Template,
+    cached: Template,
+    tcp: Template,
+    /// Behind a call of gRPC.
+    call: Template,
+    /// Behind a request that may be traced.
+    traced: Template,
+    /// Behind all, where sampling is on.
+    sampled: Option<Template>,
 }
 
 impl Form {
@@ -62,14 +69,15 @@ impl Form {
         let sampled = sample < Share::ALL;
         let layout = match format {
             LogFormat::Json => Layout::Json { sampled },
-            LogFormat::Text => Layout::Text {
+            LogFormat::Text => Layout::Text(Box::new(TextLayout {
                 http: own(&[TEXT]),
                 routed: own(&[TEXT, TEXT_ROUTE]),
                 cached: own(&[TEXT, TEXT_ROUTE, TEXT_CACHE]),
                 tcp: own(&[TEXT_TCP]),
+                call: own(&[TEXT_CALL]),
                 traced: own(&[TEXT_TRACED]),
                 sampled: sampled.then(|| own(&[TEXT_SAMPLED])),
-            },
+            })),
             LogFormat::Common => Layout::Lines(own(&[COMMON])),
             LogFormat::Combined => Layout::Lines(own(&[COMMON, COMBINED])),
             LogFormat::Template(template) => Layout::Lines(template.clone()),
@@ -93,7 +101,8 @@ impl Form {
         let room = match &self.layout {
             Layout::Json { sampled } => return json::write(room, facts, clock, *sampled),
             Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock)?,
-            Layout::Text { http, routed, cached, tcp, traced, sampled } => {
+            Layout::Text(layout) => {
+                let TextLayout { http, routed, cached, tcp, call, traced, sampled } = &**layout;
                 let record = facts.record;
                 let template = match record.kind {
                     RecordKind::Tcp => tcp,
@@ -102,6 +111,9 @@ impl Form {
                     _ => http,
                 };
                 let mut room = write_pieces(room, template.pieces(), facts, clock)?;
+                if record.grpc.is_some() {
+                    room = write_pieces(room, call.pieces(), facts, clock)?;
+                }
                 if record.tracing != Tracing::Off {
                     room = write_pieces(room, traced.pieces(), facts, clock)?;
                 }

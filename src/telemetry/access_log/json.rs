@@ -56,10 +56,17 @@ pub(super) fn write<'r>(
             if note.reason().is_some() { members!(room, facts, clock: CacheReason)? } else { room }
         }
     };
+    let room = if facts.record.grpc.is_some() { write_call(room, facts, clock)? } else { room };
     let is_traced = facts.record.tracing != Tracing::Off;
     let room = if is_traced { write_trace(room, facts)? } else { room };
     let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
     put(room, b"}\n")
+}
+
+/// What a call has ended with.
+#[inline(never)]
+fn write_call<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+    members!(room, facts, clock: GrpcStatus)
 }
 
 /// Which trace it belongs to.
@@ -240,6 +247,7 @@ mod tests {
         let room = if facts.record.cache.is_some() { members!(room, facts, clock: Cache)? } else { room };
         let reason = facts.record.cache.and_then(CacheNote::reason);
         let room = if reason.is_some() { members!(room, facts, clock: CacheReason)? } else { room };
+        let room = if facts.record.grpc.is_some() { members!(room, facts, clock: GrpcStatus)? } else { room };
         let is_traced = facts.record.tracing != Tracing::Off;
         let room = if is_traced { members!(room, facts, clock: TraceId)? } else { room };
         let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };

@@ -6,10 +6,10 @@ use crate::message::{Cause, Record};
 
 /// The share of records like this one that is logged; `None`: this one is not.
 ///
-/// Whatever went wrong is logged: a cause, or a status of 500 and above. The others are chosen by their number;
+/// Whatever went wrong is logged: a cause, or a status of 500 and above, or one of gRPC that stands for such a one. The others are chosen by their number;
 /// so two proxies in a row that agree on it and on the share log the same requests.
 pub(super) fn share_of(share: Share, record: &Record) -> Option<Share> {
-    if share == Share::ALL || record.cause != Cause::Done || record.status >= 500 {
+    if share == Share::ALL || record.cause != Cause::Done || record.meaning() >= 500 {
         return Some(Share::ALL);
     }
     // 32 evenly spread bits as a place among a million.

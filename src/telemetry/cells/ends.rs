@@ -30,7 +30,7 @@ enum Saying {
 
 impl Saying {
     fn of(record: &Record) -> Saying {
-        let is_error = StatusClass::of(record.status) == StatusClass::ServerError;
+        let is_error = StatusClass::of(record.meaning()) == StatusClass::ServerError;
         match record.cause {
             // It was said before the client left.
             Cause::ClientGone | Cause::ClientStalled if is_error => Saying::Bad,
@@ -104,7 +104,7 @@ impl EndCells {
         let begun = if record.started == Tick::ZERO { record.accepted } else { record.started };
         let is_old = begun.0 < self.since.load(Ordering::Relaxed);
         let saying = if is_old { Saying::Nothing } else { Saying::of(record) };
-        let class = StatusClass::of(record.status);
+        let class = StatusClass::of(record.meaning());
         self.listeners.entry(record.listener.0.into()).note(saying, class);
         if let Some(target) = record.target {
             self.targets.entry(target.0.into()).note(saying, class);

@@ -5,6 +5,7 @@
 //! backends are numbers, and an entry is allocated when a worker first meets its number.
 
 mod cached;
+mod calls;
 mod copies;
 mod counter;
 mod ends;
@@ -23,6 +24,7 @@ mod turn;
 
 use std::sync::atomic::AtomicI32;
 
+use self::calls::CallCells;
 use self::faults::FaultCells;
 use self::routes::{CountedFor, NumberSet, RouteCells};
 use self::table::Table;
@@ -31,6 +33,7 @@ use crate::message::{BackendId, Blame, Cause, ListenerId, Record, RouteId, Targe
 use crate::tick::Tick;
 
 pub use cached::{CacheCells, CacheReading};
+pub use calls::CallReading;
 pub use copies::{CopyCells, CopyReading};
 pub use counter::{Counter, Gauge};
 pub use ends::{EndCells, EndTally};
@@ -187,6 +190,7 @@ pub struct Cells {
     pub lateness: Durations,
     turn: Turn,
     faults: FaultCells,
+    calls: CallCells,
     routes: RouteCells,
     retries: Counter,
     causes: [Counter; Cause::ALL.len()],
@@ -216,6 +220,7 @@ impl Default for Cells {
             lateness: Durations::default(),
             turn: Turn::default(),
             faults: FaultCells::default(),
+            calls: CallCells::default(),
             routes: RouteCells::default(),
             retries: Counter::default(),
             causes: std::array::from_fn(|_| Counter::default()),
@@ -235,7 +240,7 @@ impl Cells {
     /// from `picked` to `connected` of attempts that opened a connection, first byte from `sent` to
     /// `first_byte`. Only the owning worker calls this.
     pub fn record(&self, record: &Record) {
-        let class = StatusClass::of(record.status);
+        let class = StatusClass::of(record.meaning());
         self.listeners.entry(u32::from(record.listener.0)).count(record, class);
         let start = if record.started == Tick::ZERO { record.accepted } else { record.started };
         let whole = span(start, record.done);
@@ -257,6 +262,9 @@ impl Cells {
         }
         if let Some(note) = record.cache {
             self.cache.count(note);
+        }
+        if let (Some(status), Some(target)) = (record.grpc, record.target) {
+            self.calls.count(target, status);
         }
         if record.attempts_made > 1 {
             self.retries.add(u64::from(record.attempts_made) - 1);
@@ -314,6 +322,7 @@ impl Cells {
             for id in new.targets {
                 self.copies.renew(*id);
                 self.faults.renew(*id);
+                self.calls.renew(*id);
                 self.targets.met(u32::from(id.0)).inspect(|cells| cells.clear());
             }
             for id in new.listeners {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::routes::{ByClass, add_classes};
 use super::{
-    BackendCells, BackendReading, Cells, CopyReading, Counter, Distribution, FaultReading, NewNumbers,
-    SpanReading, Traffic,
+    BackendCells, BackendReading, CallReading, Cells, CopyReading, Counter, Distribution, FaultReading,
+    NewNumbers, SpanReading, Traffic,
 };
 use crate::message::{BackendId, ListenerId, RouteId, TargetId};
 
@@ -174,6 +174,14 @@ impl Sums {
             }
             None => self.workers().for_each(|cells| cells.faults.add_to(None, &mut sum)),
         }
+        sum
+    }
+
+    /// What calls of gRPC to a target have ended with.
+    #[must_use]
+    pub fn calls(&self, id: TargetId) -> CallReading {
+        let mut sum = CallReading::default();
+        self.of(&self.given.targets, id.0.into()).for_each(|cells| cells.calls.add_to(id, &mut sum));
         sum
     }
 

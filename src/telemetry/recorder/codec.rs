@@ -9,6 +9,7 @@ use super::kept::{KeptRequest, KeptSubject};
 use super::kept_for::KeptFor;
 use super::mask::{mask_path, mask_value, without_user};
 
+use crate::config::model::GrpcStatus;
 use crate::message::{
     Attempt, CacheNote, Cause, ClientAddress, Head, PickNote, Record, RecordKind, TlsSession, TraceContext,
     WhyNot,
@@ -45,6 +46,7 @@ pub(super) fn encode(
     out.bytes.extend_from_slice(&id.to_le_bytes());
     out.number(status.into());
     out.number(cause as u64);
+    out.number(record.grpc.map_or(0, |ended| 1 + ended as u64));
     out.number(cache.map_or(0, |note| 1 + note.kind() as u64));
     out.number(cache.and_then(CacheNote::reason).map_or(0, |why| why as u64));
     let version = tls.and_then(|tls| TLS_VERSIONS.iter().position(|known| *known == tls.version));
@@ -105,6 +107,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<KeptRequest> {
     record.id = u128::from_le_bytes(*from.take(16)?.first_chunk()?);
     record.status = from.short()?;
     record.cause = *Cause::ALL.get(from.place()?)?;
+    record.grpc = match from.place()?.checked_sub(1) {
+        None => None,
+        Some(ended) => Some(*GrpcStatus::ALL.get(ended)?),
+    };
     let (note, why) = (from.place()?, from.place()?);
     record.cache = match note.checked_sub(1) {
         None => None,

@@ -76,7 +76,8 @@ impl KeptFor {
             }
         }
         // What a server does not know of HTTP is no failure of it: who wants it to say so has only to ask for it.
-        if record.status >= 500 && !matches!(record.status, 501 | 505) {
+        let meaning = record.meaning();
+        if meaning >= 500 && !matches!(meaning, 501 | 505) {
             return Some(KeptFor::Failed);
         }
         if record.attempts_made > 1 || record.attempts_made == 1 && record.attempts[0].resent {

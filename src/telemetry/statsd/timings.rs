@@ -97,7 +97,7 @@ impl TimingPen {
         let timing = RequestTiming {
             target: record.target.map_or("", |target| names.target_text(target)).into(),
             share: self.share,
-            class: StatusClass::of(record.status),
+            class: StatusClass::of(record.meaning()),
             whole: Duration::from_nanos(whole),
             backend: waited_for_backends(record, whole).map(Duration::from_nanos),
         };

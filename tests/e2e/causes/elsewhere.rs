@@ -63,6 +63,11 @@ pub(super) const ELSEWHERE: &[(Cause, &str, &str)] = &[
         "tests/e2e/tls_clients_certificates.rs",
         "a_required_certificate_must_be_there_and_convince",
     ),
+    (
+        Cause::GrpcTimeout,
+        "tests/e2e/grpc.rs",
+        "a_call_ends_when_the_time_it_was_given_is_over_wherever_it_is",
+    ),
     (Cause::BodyTimeout, "tests/e2e/http_limits.rs", "a_body_that_stops_gets_408"),
     (Cause::ClientStalled, "tests/e2e/http_limits.rs", "a_client_that_stops_taking_is_cut"),
     (

@@ -162,28 +162,31 @@ impl BackendLine {
         }
     }
 
+    /// The request that stands in this HEADERS frame. All have to be read, in their order.
+    pub fn request(&mut self, came: &Came) -> Asked {
+        let mut asked = Asked {
+            stream: came.stream,
+            method: String::new(),
+            path: String::new(),
+            lines: Vec::new(),
+            ended: came.flags & frame::END_STREAM != 0,
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let decoded = self.decoder.decode(&came.payload, 65536, |line| match line.kind {
+            LineKind::Pseudo(Pseudo::Method) => asked.method = text(line.value()),
+            LineKind::Pseudo(Pseudo::Path) => asked.path = text(line.value()),
+            _ => asked.lines.push((text(line.name()), text(line.value()))),
+        });
+        assert!(decoded.is_ok());
+        asked
+    }
+
     /// The next request; `None`: the other side has ended. What comes of other streams meanwhile is counted or forgotten.
     pub fn asked(&mut self) -> Option<Asked> {
         loop {
             let came = self.next()?;
             match came.kind {
-                frame::HEADERS => {
-                    let mut asked = Asked {
-                        stream: came.stream,
-                        method: String::new(),
-                        path: String::new(),
-                        lines: Vec::new(),
-                        ended: came.flags & frame::END_STREAM != 0,
-                    };
-                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    let decoded = self.decoder.decode(&came.payload, 65536, |line| match line.kind {
-                        LineKind::Pseudo(Pseudo::Method) => asked.method = text(line.value()),
-                        LineKind::Pseudo(Pseudo::Path) => asked.path = text(line.value()),
-                        _ => asked.lines.push((text(line.name()), text(line.value()))),
-                    });
-                    assert!(decoded.is_ok());
-                    return Some(asked);
-                }
+                frame::HEADERS => return Some(self.request(&came)),
                 frame::DATA => {
                     self.data += came.payload.len();
                     let count = came.payload.len() as u32;
@@ -207,6 +210,15 @@ impl BackendLine {
         }
         let flags = frame::END_HEADERS | if ends { frame::END_STREAM } else { 0 };
         self.frame(frame::HEADERS, flags, stream, &block);
+    }
+
+    /// Ends an answer with these lines.
+    pub fn trailers(&mut self, stream: u32, lines: &[(&str, &str)]) {
+        let mut block = Vec::new();
+        for (name, value) in lines {
+            encode::field(&mut block, name.as_bytes(), value.as_bytes());
+        }
+        self.frame(frame::HEADERS, frame::END_HEADERS | frame::END_STREAM, stream, &block);
     }
 
     /// Sends a whole answer.

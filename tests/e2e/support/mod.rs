@@ -5,6 +5,7 @@ pub mod around;
 pub mod browser;
 mod client;
 pub mod events;
+pub mod grpc;
 pub mod h2;
 pub mod h2_backend;
 pub mod process;

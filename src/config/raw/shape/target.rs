@@ -15,11 +15,11 @@ use crate::config::raw::bounds::{
 };
 use crate::config::raw::kind::Kind::{
     Choice, ChoiceAs, ChoiceOrGroup, Group, Items, List, Numeral, OneOrItems, OrOff, Percent, PercentOrWhole,
-    Rules, Size, Switch, SwitchOr, Text, Time, Whole, WholeOr, Word,
+    Rules, Size, Switch, SwitchOr, SwitchOrText, Text, Time, Whole, WholeOr, Word,
 };
 use crate::config::raw::kind::{
     ADAPTIVE, BODY, FILE, HOST, HOST_HEADER, Kind, LISTENER, NAME, PARAMETER, PATH, PROTOCOL, SECRET,
-    STATUSES, Shape, TOKEN, URL, VERSION, key, names,
+    SERVICE, STATUSES, Shape, TOKEN, URL, VERSION, key, names,
 };
 use crate::config::raw::vocabulary::spoken::Spoken;
 
@@ -246,6 +246,8 @@ pub(in crate::config::raw) const HEALTH_CHECK: Shape = Shape {
         key("host", Word(HOST_HEADER), "The Host header of the check; by default the backend's address."),
         key("body", Word(BODY), "A text that the body of a good answer contains."),
         key("port", Whole(1, 65_535), "The port that is checked; by default the one that requests go to."),
+        key("grpc", SwitchOrText(SERVICE), "`on`, or a service: `grpc.health.v1` is asked for its health.")
+            .or("off"),
         key("send", Word(BODY), "What a check without a path sends, with escapes such as `\\r\\n`."),
         key("receive", Word(BODY), "What a good backend then sends, with the same escapes."),
         key("agent", Whole(1, 65_535), "The port of every backend's agent, which says how much it can take."),

@@ -18,17 +18,22 @@ const KEYS: &[(&str, &str)] = &[
     ("overload", "this version has no overload control but `max_connections`"),
     ("udp", "this version does not balance UDP"),
     ("http3", "this version speaks HTTP/1.1 and HTTP/2"),
-    ("grpc", "this version speaks HTTP/1.1 with backends"),
 ];
 
 /// Those that come at the top level only, and are keys elsewhere.
-const TOP_KEYS: &[(&str, &str)] = &[("memory", "this version has no memory limit but that of `cache_store`")];
+const TOP_KEYS: &[(&str, &str)] = &[
+    ("memory", "this version has no memory limit but that of `cache_store`"),
+    ("grpc", "this version has it as `upstream_protocol: grpc` of a target"),
+];
 
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[
     ("udp", "this version does not balance UDP"),
     ("http3", "this version speaks HTTP/1.1 and HTTP/2"),
-    ("grpc", "this version speaks HTTP/1.1 with backends"),
+    (
+        "grpc",
+        "this version speaks it where `upstream_protocol: grpc` stands beside `protocol: http` or `https`",
+    ),
 ];
 
 /// What this version does instead of the feature behind `key`, in the mapping at `path`.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::config::model::Protocol;
+use crate::config::model::{GrpcStatus, Protocol};
 
 /// What the `format` of a webhook says: there is one.
 pub(in crate::config) const MESSAGE_FORMATS: &[(&str, ())] = &[("json", ())];
@@ -49,10 +49,28 @@ pub(in crate::config) enum Condition {
     Timeout,
     /// The answer has one of these statuses.
     Statuses(RangeInclusive<u16>),
+    /// A call of gRPC has ended with this before it has begun to answer.
+    Grpc(GrpcStatus),
 }
 
 impl Condition {
     /// Those that have a name, with the name.
-    pub(in crate::config) const NAMED: &'static [(&'static str, Condition)] =
-        &[("connect", Condition::Connect), ("reset", Condition::Reset), ("timeout", Condition::Timeout)];
+    pub(in crate::config) const NAMED: &'static [(&'static str, Condition)] = &[
+        ("connect", Condition::Connect),
+        ("reset", Condition::Reset),
+        ("timeout", Condition::Timeout),
+        ("cancelled", Condition::Grpc(GrpcStatus::Cancelled)),
+        ("unknown", Condition::Grpc(GrpcStatus::Unknown)),
+        ("deadline_exceeded", Condition::Grpc(GrpcStatus::DeadlineExceeded)),
+        ("resource_exhausted", Condition::Grpc(GrpcStatus::ResourceExhausted)),
+        ("aborted", Condition::Grpc(GrpcStatus::Aborted)),
+        ("internal", Condition::Grpc(GrpcStatus::Internal)),
+        ("unavailable", Condition::Grpc(GrpcStatus::Unavailable)),
+        ("data_loss", Condition::Grpc(GrpcStatus::DataLoss)),
+    ];
+
+    /// The name of a named one.
+    pub(in crate::config) fn name(&self) -> Option<&'static str> {
+        Condition::NAMED.iter().find(|(_, named)| named == self).map(|(name, _)| *name)
+    }
 }

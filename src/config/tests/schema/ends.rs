@@ -70,6 +70,11 @@ pub(super) fn ends(kind: &Kind) -> (Vec<Value>, Vec<Value>) {
             let (right, wrong) = ends(&Kind::Choice(names));
             ([right, ends(&Kind::Switch).0].concat(), wrong)
         }
+        Kind::SwitchOrText(form) => {
+            let (right, wrong) = ends(&Kind::Text(form));
+            let wrong = wrong.into_iter().filter(|value| !value.is_boolean()).collect();
+            ([right, vec![json!(true), json!(false)]].concat(), wrong)
+        }
         Kind::SwitchOr(_) => {
             let right = vec![json!("on"), json!("off"), json!(true), json!(false), json!("YES"), json!({})];
             (right, vec![json!("maybe"), json!(1), json!([]), json!({ "no such": 1 })])

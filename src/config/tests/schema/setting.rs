@@ -42,6 +42,9 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
         _ => {}
     }
     let target = &mut web["targets"]["web"];
+    if path == "targets.<name>.health_check.grpc" || path == "targets.<name>.retries.on" {
+        target["upstream_protocol"] = "grpc".into();
+    }
     if path.starts_with("targets.<name>.hash_key") {
         target["balance"] = "maglev".into();
     }

@@ -23,7 +23,7 @@ use crate::config::model::cache::CompressPolicy;
 use crate::config::model::route::{
     Action, HeaderEdits, PathPattern, RetryOn, Rewrite, RouteMatch, RouteOverrides,
 };
-use crate::config::model::{Auth, Protocol, RouteConfig};
+use crate::config::model::{Auth, GrpcStatuses, Protocol, RouteConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, RawHeaders, RawOwn, RawRoute};
 use crate::config::report::Report;
@@ -266,9 +266,10 @@ fn retry_on(conditions: &[Written<Condition>]) -> RetryOn {
     let has = |condition| conditions.iter().any(|written| written.value == condition);
     let statuses = conditions.iter().filter_map(|written| match &written.value {
         Condition::Statuses(statuses) => Some(statuses.clone()),
-        Condition::Connect | Condition::Reset | Condition::Timeout => None,
+        Condition::Connect | Condition::Reset | Condition::Timeout | Condition::Grpc(_) => None,
     });
     RetryOn {
+        grpc: GrpcStatuses::of(|status| has(Condition::Grpc(status))),
         connect: has(Condition::Connect),
         reset: has(Condition::Reset),
         timeout: has(Condition::Timeout),

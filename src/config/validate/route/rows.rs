@@ -144,10 +144,7 @@ fn show_hash_key(key: &HashKey) -> String {
 fn show_conditions(conditions: &[Written<Condition>]) -> String {
     let shown = conditions.iter().map(|condition| match &condition.value {
         Condition::Statuses(range) => show_statuses(std::slice::from_ref(range)),
-        named => Condition::NAMED
-            .iter()
-            .find(|(_, other)| other == named)
-            .map_or_else(String::new, |(name, _)| (*name).to_owned()),
+        named => named.name().unwrap_or_default().to_owned(),
     });
     format!("[{}]", shown.collect::<Vec<_>>().join(", "))
 }

@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use crate::config::model::resilience::BreakerConfig;
+use crate::config::model::{GrpcStatus, GrpcStatuses};
 use crate::message::{Cause, Framing, Head};
 use crate::net::wall::wall_start;
 use crate::net::{Deadline, Piece, now};
@@ -49,6 +50,17 @@ pub struct Patience {
     pub first_byte: Duration,
     /// Between bytes.
     pub idle: Duration,
+    /// Of one that speaks gRPC.
+    pub terms: Option<CallTerms>,
+}
+
+/// What else holds for a call of gRPC: either side may be silent while the other is not, and how well it was served its trailers say.
+#[derive(Clone, Copy, Debug)]
+pub struct CallTerms {
+    /// When it is over, whatever it is doing.
+    pub due: Tick,
+    /// The statuses that the breaker counts.
+    pub failures: GrpcStatuses,
 }
 
 /// One request on one connection, with the right to use the backend.
@@ -253,6 +265,7 @@ impl Call {
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
         let sending = match self.carrier.send_state() {
             SendState::Done => false,
+            _ if self.patience.terms.is_some() => return self.poll_terms(cx),
             SendState::Starved => {
                 self.deadline.clear();
                 return Poll::Pending;
@@ -263,10 +276,30 @@ impl Call {
             (false, false) => self.patience.first_byte,
             (true, _) | (_, true) => self.patience.idle,
         };
+        if self.in_body && self.patience.terms.is_some() {
+            return self.poll_terms(cx);
+        }
         self.deadline.set_if_clear(span);
         self.deadline
             .poll(cx)
             .map(|()| if self.in_body { Cause::AnswerStalled } else { Cause::FirstByteTimeout })
+    }
+
+    /// The same for a call of gRPC that has not sent all of its messages, or not got all of its answers: it may be silent for long, and
+    /// has an end of its own.
+    #[cold]
+    fn poll_terms(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        let due = self.patience.terms.map_or(Tick::NEVER, |terms| terms.due);
+        let left = if due == Tick::NEVER { Duration::MAX } else { due.since(now()) };
+        self.deadline.set_if_clear(self.patience.idle.min(left));
+        let starves = matches!(self.carrier.send_state(), SendState::Starved);
+        self.deadline.poll(cx).map(|()| match (now() >= due, starves, self.in_body) {
+            (true, ..) => Cause::GrpcTimeout,
+            // Neither has said a word.
+            (false, true, _) => Cause::BodyTimeout,
+            (false, false, true) => Cause::AnswerStalled,
+            (false, false, false) => Cause::FirstByteTimeout,
+        })
     }
 
     /// That there is no answer, for this cause.
@@ -359,6 +392,26 @@ impl Call {
         // The statuses of a breaker are 400 and above.
         let heard = if status < 400 { Heard::GOOD } else { self.judge_answer(answer, breaker) };
         self.lease.note_answer(heard, self.read);
+        if let Some(terms) = &self.patience.terms
+            && let Some(status) = GrpcStatus::of_head(answer)
+        {
+            self.note_status(status, terms.failures, self.read);
+        }
+    }
+
+    /// Tells how well a call was served, by what it ended with.
+    #[inline(never)]
+    fn note_status(&self, status: GrpcStatus, failures: GrpcStatuses, now: Tick) {
+        let code = status.http();
+        self.lease.note_trailers(
+            Heard {
+                fault: code >= 500 || code == 429,
+                error: code >= 500 && code != 501,
+                failure: failures.has(status),
+                retry_after: None,
+            },
+            now,
+        );
     }
 
     #[inline(never)]
@@ -383,6 +436,11 @@ impl Call {
     /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request.
     pub fn complete(self: Box<Self>, now: Tick) {
         let is_reusable = self.carrier.is_reusable();
+        if let Some(terms) = &self.patience.terms
+            && let Some(status) = GrpcStatus::of_trailers(self.trailers())
+        {
+            self.note_status(status, terms.failures, now);
+        }
         match self.carrier {
             // Field by field: as a whole it would be copied out of its box.
             CallCarrier::Http1(Http1Call { stream, keep_for, generation, .. }) => {

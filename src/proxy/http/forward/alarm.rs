@@ -15,26 +15,30 @@ pub struct Alarm {
     deadline: Deadline,
     attempt: Option<Duration>,
     total: Tick,
+    /// What it is when that has come.
+    over: Cause,
     /// What it is when the deadline has come.
     cause: Cell<Cause>,
 }
 
 impl Alarm {
-    /// For a request whose head was complete at `start`; `None`: it may take any time.
+    /// For a request whose head was complete at `start`, and which is over at `due` by its own word; `None`: it may take any time.
     #[must_use]
     #[inline]
-    pub fn new(timeouts: &Timeouts, ticker: &Rc<Ticker>, start: Tick) -> Option<Box<Alarm>> {
-        if timeouts.total.is_none() && timeouts.attempt.is_none() {
+    pub fn new(timeouts: &Timeouts, ticker: &Rc<Ticker>, start: Tick, due: Tick) -> Option<Box<Alarm>> {
+        if timeouts.total.is_none() && timeouts.attempt.is_none() && due == Tick::NEVER {
             return None;
         }
-        Some(Alarm::set_up(timeouts, ticker, start))
+        Some(Alarm::set_up(timeouts, ticker, start, due))
     }
 
     #[inline(never)]
-    fn set_up(timeouts: &Timeouts, ticker: &Rc<Ticker>, start: Tick) -> Box<Alarm> {
+    fn set_up(timeouts: &Timeouts, ticker: &Rc<Ticker>, start: Tick, due: Tick) -> Box<Alarm> {
         let total = timeouts.total.map_or(Tick::NEVER, |total| start.after(total));
-        let cause = Cell::new(Cause::TotalTimeout);
-        let alarm = Alarm { deadline: ticker.deadline(), attempt: timeouts.attempt, total, cause };
+        let (total, over) =
+            if due < total { (due, Cause::GrpcTimeout) } else { (total, Cause::TotalTimeout) };
+        let cause = Cell::new(over);
+        let alarm = Alarm { deadline: ticker.deadline(), attempt: timeouts.attempt, total, over, cause };
         alarm.begin_wait();
         Box::new(alarm)
     }
@@ -42,13 +46,13 @@ impl Alarm {
     /// An attempt begins, on a backend that was picked at `picked`.
     pub fn begin_attempt(&self, picked: Tick) {
         let due = self.attempt.map_or(Tick::NEVER, |attempt| picked.after(attempt));
-        let first = if due < self.total { Cause::AttemptTimeout } else { Cause::TotalTimeout };
+        let first = if due < self.total { Cause::AttemptTimeout } else { self.over };
         self.set(due.min(self.total), first);
     }
 
     /// No attempt is under way: only the total counts.
     pub fn begin_wait(&self) {
-        self.set(self.total, Cause::TotalTimeout);
+        self.set(self.total, self.over);
     }
 
     fn set(&self, due: Tick, cause: Cause) {
@@ -66,10 +70,16 @@ impl Alarm {
         (self.total != Tick::NEVER).then(|| self.total.since(now))
     }
 
-    /// Ready with [`Cause::AttemptTimeout`] or [`Cause::TotalTimeout`].
+    /// What it is when all of the time has gone: [`Cause::TotalTimeout`] or [`Cause::GrpcTimeout`].
+    #[must_use]
+    pub fn over(&self) -> Cause {
+        self.over
+    }
+
+    /// Ready with [`Cause::AttemptTimeout`] or [`Alarm::over`].
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<Cause> {
         // A late one may have come for both.
-        let cause = || if now() < self.total { self.cause.get() } else { Cause::TotalTimeout };
+        let cause = || if now() < self.total { self.cause.get() } else { self.over };
         self.deadline.poll(cx).map(|()| cause())
     }
 }
@@ -91,7 +101,7 @@ mod tests {
             total: total.map(Duration::from_secs),
             ..Timeouts::default()
         };
-        Alarm::new(&timeouts, ticker, start)
+        Alarm::new(&timeouts, ticker, start, Tick::NEVER)
     }
 
     #[test]
@@ -114,6 +124,25 @@ mod tests {
         alarm.begin_attempt(start.after(Duration::from_secs(20)));
         assert_eq!(poll(24), Poll::Pending);
         assert_eq!(poll(26), Poll::Ready(Cause::TotalTimeout));
+    }
+
+    #[test]
+    fn the_time_that_a_call_was_given_counts_if_it_is_the_shorter_one() {
+        let (ticker, start) = (Ticker::new(), now());
+        for (total, given, cause) in [
+            (None, 5, Cause::GrpcTimeout),
+            (Some(9), 5, Cause::GrpcTimeout),
+            (Some(4), 5, Cause::TotalTimeout),
+        ] {
+            let timeouts = Timeouts { total: total.map(Duration::from_secs), ..Timeouts::default() };
+            let due = start.after(Duration::from_secs(given));
+            let alarm = Alarm::new(&timeouts, &ticker, start, due).expect("it is set");
+            alarm.begin_attempt(start);
+            ticker.tick(start.after(Duration::from_secs(10)));
+            assert_eq!(alarm.poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(cause));
+            assert_eq!(alarm.over(), cause);
+            ticker.tick(start);
+        }
     }
 
     #[test]

@@ -90,6 +90,8 @@ mod tests {
                 failed: failure.failed,
                 sent: failure.sent,
                 idempotent: false,
+                is_call: false,
+                pushback: None,
                 replayable: true,
                 foreign: false,
                 made: 1,

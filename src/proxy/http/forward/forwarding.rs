@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::config::model::HostHeader;
-use crate::message::{ATTEMPTS, BackendId, Cause, Framing, Head, HeaderField, Record};
+use crate::config::model::{GrpcStatus, GrpcStatuses, HostHeader};
+use crate::message::{ATTEMPTS, BackendId, Cause, Framing, Head, HeaderField, Record, grpc};
 use crate::net::now;
 use crate::proxy::WorkerCtx;
-use crate::proxy::http::call::{Call, CallWay, Patience};
+use crate::proxy::http::call::{Call, CallTerms, CallWay, Patience};
 use crate::proxy::http::edge::Edge;
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{About, Host};
@@ -17,6 +17,7 @@ use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::http::request_body::replay::Replay;
 use crate::proxy::pool::{Keep, Need};
 use crate::snapshot::RequestRules;
+use crate::targets::resilience::retry::FailedAttempt;
 use crate::targets::{Ask, Backend, Lease, Pick, Target, Tried};
 use crate::telemetry::traces::attempt_span;
 use crate::tick::Tick;
@@ -67,6 +68,10 @@ pub struct Effort {
     has_one_span: bool,
     /// It goes out once at most: on no connection that may turn out to be closed.
     pub is_once: bool,
+    /// It is a call of gRPC, and its target speaks that.
+    pub is_call: bool,
+    /// When it is over by its own word. Not asked where it is no such call.
+    due: Tick,
     /// Where it has been without success. Most never fail, so they don't carry it about.
     pub(super) been: Option<Box<Been>>,
     /// How long it may take, if that is limited.
@@ -111,13 +116,25 @@ impl<'a, E: Edge> Forwarding<'a, E> {
                 }
             });
         }
-        self.effort.alarm = Alarm::new(&self.rules.timeouts, &self.ctx.ticker, self.record.routed);
-        if repeats
-            && let RequestBody::Client(client) = self.body
-            && self.is_idempotent()
-        {
+        let mut due = Tick::NEVER;
+        let mut may_repeat = repeats && self.is_idempotent();
+        if target.config.upstream.is_grpc() {
+            self.begin_call();
+            due = self.effort.due;
+            may_repeat |= self.effort.is_call && retries.as_ref().is_some_and(|on| !on.on_grpc.is_empty());
+        }
+        self.effort.alarm = Alarm::new(&self.rules.timeouts, &self.ctx.ticker, self.record.routed, due);
+        if may_repeat && let RequestBody::Client(client) = self.body {
             self.effort.replay = Replay::new(client);
         }
+    }
+
+    /// Finds out what its call is given.
+    #[inline(never)]
+    fn begin_call(&mut self) {
+        self.effort.is_call = grpc::is_grpc(self.head);
+        let given = if self.effort.is_call { grpc::timeout_of(self.head) } else { None };
+        self.effort.due = given.map_or(Tick::NEVER, |given| self.record.routed.after(given));
     }
 
     /// True when doing it twice is as good as once. A change of protocol is not.
@@ -189,15 +206,20 @@ impl<'a, E: Edge> Forwarding<'a, E> {
         }
     }
 
-    /// Whether the answer that came is one for which another backend may be tried.
+    /// Whether the answer that came is one for which another backend may be tried, and as what.
     #[inline]
-    pub(super) fn is_wanted_elsewhere(&self) -> bool {
+    pub(super) fn unwanted(&self) -> Option<FailedAttempt> {
+        if self.answer.status < 400 && !self.effort.is_call {
+            return None;
+        }
+        let retries = self.rules.retries.as_ref()?;
         let status = self.answer.status;
-        let retries = &self.rules.retries;
-        status >= 400
-            && retries
-                .as_ref()
-                .is_some_and(|retries| retries.on_statuses.iter().any(|on| on.contains(&status)))
+        if status >= 400 {
+            let is_asked = retries.on_statuses.iter().any(|on| on.contains(&status));
+            return is_asked.then_some(FailedAttempt::Status(status));
+        }
+        let ended = GrpcStatus::of_head(self.answer).filter(|ended| retries.on_grpc.has(*ended));
+        ended.map(FailedAttempt::Grpc)
     }
 }
 
@@ -235,10 +257,22 @@ impl<E: Edge> Forwarding<'_, E> {
         let (head, upgrade, edits) = (self.head, self.upgrade, self.edits.as_ref());
         OutgoingHead { head, framing: body.framing(), upgrade, about, span, host, edits }.write(&mut out);
         let timeouts = &self.rules.timeouts;
-        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
+        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle, terms: None };
+        let patience = if self.target.config.upstream.is_grpc() { self.of_call(patience) } else { patience };
         let mut call = Call::new(self.ctx, lease, generation, way, out, body, patience);
         call.keep = self.keep;
         call
+    }
+
+    /// The patience with a backend that speaks gRPC.
+    #[inline(never)]
+    fn of_call(&self, patience: Patience) -> Patience {
+        let breaker = self.target.config.resilience.breaker.as_ref();
+        let counts = |status: GrpcStatus| {
+            breaker.is_some_and(|breaker| breaker.statuses.iter().any(|on| on.contains(&status.http())))
+        };
+        let terms = CallTerms { due: self.effort.due, failures: GrpcStatuses::of(counts) };
+        Patience { idle: self.rules.timeouts.tunnel, terms: Some(terms), ..patience }
     }
 
     /// What the request needs of a pooled connection.

@@ -9,10 +9,10 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::message::{Cause, PickNote};
+use crate::message::{Cause, PickNote, grpc};
 use crate::net::now;
 use crate::proxy::lend::lend;
-use crate::targets::resilience::retry::{self, Case, FailedAttempt, Next};
+use crate::targets::resilience::retry::{self, Case, Next};
 use crate::targets::{Lease, Pick};
 
 pub mod alarm;
@@ -49,12 +49,9 @@ pub async fn forward<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Box<
             alarm.begin_attempt(lease.picked());
         }
         let failure = match attempt(forwarding, lease).await {
-            Ok(call) if !forwarding.is_wanted_elsewhere() => return Ok(call),
-            Ok(call) => Failure {
-                cause: Cause::ErrorStatus,
-                failed: FailedAttempt::Status(forwarding.answer.status),
-                sent: true,
-                answer: Some(call),
+            Ok(call) => match forwarding.unwanted() {
+                None => return Ok(call),
+                Some(failed) => Failure { cause: Cause::ErrorStatus, failed, sent: true, answer: Some(call) },
             },
             Err(failure) => failure,
         };
@@ -96,6 +93,8 @@ async fn again<E: Edge>(
         failed,
         sent,
         idempotent: forwarding.is_idempotent(),
+        is_call: forwarding.effort.is_call,
+        pushback: if answer.is_some() { grpc::pushback_of(forwarding.answer) } else { None },
         replayable: forwarding.body_again().is_some(),
         foreign: given > 0,
         made,
@@ -108,7 +107,11 @@ async fn again<E: Edge>(
             Some(lease) => Ok(Some(lease)),
             None => wait_elsewhere(forwarding).await,
         },
-        Next::Charged(longest) => charge(forwarding, longest).await,
+        Next::Charged(longest) => {
+            let length = retry::pause(longest, forwarding.ctx.chance.bits());
+            charge(forwarding, length).await
+        }
+        Next::ChargedAfter(length) => charge(forwarding, length).await,
     };
     match (found, answer) {
         (Ok(Some(lease)), answer) => {
@@ -125,7 +128,7 @@ async fn again<E: Edge>(
         (_, Some(call)) => Err(Ok(call)),
         // The two may have come together.
         (Ok(None), None) if cause == Cause::AttemptTimeout && case.left == Some(Duration::ZERO) => {
-            Err(Err(Cause::TotalTimeout))
+            Err(Err(forwarding.effort.alarm.as_ref().map_or(Cause::TotalTimeout, |alarm| alarm.over())))
         }
         (Ok(None), None) => Err(Err(cause)),
         (Err(over), None) => Err(Err(over)),
@@ -158,13 +161,12 @@ async fn wait_elsewhere<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<O
 /// The client has left, or time is up.
 async fn charge<E: Edge>(
     forwarding: &mut Forwarding<'_, E>,
-    longest: Duration,
+    length: Duration,
 ) -> Result<Option<Lease>, Cause> {
     let state = &forwarding.target.state;
     if !state.has_another(forwarding.tried()) || !state.retries.take(now()) {
         return Ok(None);
     }
-    let length = retry::pause(longest, forwarding.ctx.chance.bits());
     let lease = pause(forwarding, length).await.map(|()| forwarding.elsewhere());
     if let Ok(Some(_)) = &lease {
         forwarding.effort.been.get_or_insert_default().charged += 1;

@@ -20,6 +20,8 @@ pub struct StreamUpload {
     state: RefCell<UploadState>,
     /// Between its bytes; `None`: as the listener says.
     idle: Cell<Option<Duration>>,
+    /// Whoever reads it knows how long it may take.
+    unhurried: Cell<bool>,
     deadline: Deadline,
 }
 
@@ -38,13 +40,18 @@ impl StreamUpload {
     #[must_use]
     pub fn new(session: &Rc<Http2Session>, id: u32, framing: Framing) -> Rc<StreamUpload> {
         let deadline = session.client.ctx.ticker.deadline();
-        let (state, idle) = (RefCell::default(), Cell::new(None));
-        Rc::new(StreamUpload { session: Rc::clone(session), id, framing, state, idle, deadline })
+        let (state, idle, unhurried) = (RefCell::default(), Cell::new(None), Cell::new(false));
+        Rc::new(StreamUpload { session: Rc::clone(session), id, framing, state, idle, unhurried, deadline })
     }
 
     /// Another time between its bytes than its listener's.
     pub fn set_idle(&self, idle: Duration) {
         self.idle.set(Some(idle));
+    }
+
+    /// Neither its rate nor its silence ends it: whoever reads it sees to that.
+    pub fn set_unhurried(&self) {
+        self.unhurried.set(true);
     }
 
     /// How many bytes it may have; `None`: any.
@@ -101,6 +108,9 @@ impl StreamUpload {
         let state = &mut *self.state.borrow_mut();
         let polled = self.session.engine().poll_body(self.id, cx, self.buffers());
         let Poll::Ready(inflow) = polled else {
+            if self.unhurried.get() {
+                return Poll::Pending;
+            }
             let rate = self.session.client.limits().body_rate;
             if let Some(earned) = state.pace.begin(state.content, rate) {
                 let idle = self.idle.get().unwrap_or_else(|| self.session.client.timeouts().idle);

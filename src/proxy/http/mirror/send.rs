@@ -122,7 +122,7 @@ async fn ask_backend(
 ) -> Result<Box<Call>, Cause> {
     let config = &copy.target.config;
     let timeouts = &config.timeouts;
-    let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
+    let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle, terms: None };
     let mut may_reuse = true;
     loop {
         let generation = lease.backend().generation();

@@ -215,6 +215,12 @@ impl Edge for StreamEdge<'_> {
         outcome.map(|()| After::KeepOpen).map_err(|cause| self.unsent(cause))
     }
 
+    fn end_call(&mut self, trailers: &[u8]) -> bool {
+        let sent = self.session.engine().send_head(self.id, true, |out| encode::trailers(out, trailers));
+        self.session.stir();
+        sent.is_ok()
+    }
+
     async fn tunnel(
         &mut self,
         _: &Head,

@@ -35,6 +35,11 @@ impl ClientBody {
         ask!(self, source => source.limit_body(limit));
     }
 
+    /// No rate is asked for, and on a stream of many it is not ended for its silence either: whoever reads it sees to that.
+    pub fn set_unhurried(&self) {
+        ask!(self, source => source.set_unhurried());
+    }
+
     /// Has it copied while it is read; nothing of it was.
     pub fn tee(&self, tee: Tee) {
         ask!(self, source => source.tee_body(tee));

@@ -1,7 +1,7 @@
 //! Answers of our own: those that a route gives itself, and what a client gets that is refused.
 
 use crate::config::model::route::{Action, Redirect, Respond};
-use crate::message::{Cause, Framing, Head, status};
+use crate::message::{Cause, Framing, Head, grpc, status};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::after::After;
 use crate::proxy::http::answer_body::AnswerBody;
@@ -46,7 +46,13 @@ pub async fn deny<E: Edge>(
         ctx.cells.refusals.refuse(target, cause);
     }
     let to_head = head.method() == b"HEAD";
-    let (mut answer, mut body) = own::answer((cause, status), recording.record.id, to_head, &ctx.buffers);
+    let (mut answer, mut body) = if grpc::is_grpc(head) {
+        let (answer, ended) = own::call_answer((cause, status), recording.record.id);
+        recording.record.grpc = Some(ended);
+        (answer, AnswerBody::Empty)
+    } else {
+        own::answer((cause, status), recording.record.id, to_head, &ctx.buffers)
+    };
     for (name, value) in lines {
         answer.push(name.as_bytes(), value.as_bytes());
     }

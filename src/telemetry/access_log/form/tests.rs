@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::config::model::GrpcStatus;
 use crate::config::model::template::LogField;
 use crate::telemetry::access_log::RouteName;
 
@@ -126,7 +127,8 @@ fn an_answered_request_in_both_forms() {
 fn json_has_every_field_in_the_order_of_the_documentation() {
     let form = Form::new(&LogFormat::Json, Share::from_millionths(1).expect("in range"));
     let cache = Some(CacheNote::Uncacheable(WhyNot::Private));
-    let record = Record { status: 503, cache, tracing: Tracing::Unsampled, ..answered() };
+    let grpc = Some(GrpcStatus::Unavailable);
+    let record = Record { status: 503, cache, grpc, tracing: Tracing::Unsampled, ..answered() };
     let (route, names) = (RouteName::new("shop.example/a b"), names());
     let share = form.share_of(&record).expect("it is logged");
     let facts = Facts::new(&record, None, &names, share).on(Some(&route)).by(Some("anna b"));
@@ -331,6 +333,7 @@ fn a_template_takes_every_field_there_is() {
                     | LogField::User
                     | LogField::Cache
                     | LogField::CacheReason
+                    | LogField::GrpcStatus
                     | LogField::TraceId
             ) =>
             {

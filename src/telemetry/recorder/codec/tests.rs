@@ -23,6 +23,7 @@ fn record() -> Record {
         status: 503,
         cause: Cause::ConnectFailed,
         cache: Some(CacheNote::Uncacheable(WhyNot::NoRoom)),
+        grpc: Some(GrpcStatus::DataLoss),
         accepted: Tick(5_000_000_000),
         secured: Tick(5_000_400_000),
         tls: Some(TlsSession { version: "1.3", resumed: true }),
