@@ -36,8 +36,11 @@ fn fault(keel: &Keel) -> String {
     probe.and_then(|probe| probe.fault).map(|fault| fault.to_string()).unwrap_or_default()
 }
 
+/// Paths with what was sent to them.
+type Sent = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
 /// What a server says about its health: a serving status, or from 100 on the `grpc-status` that it ends with.
-fn server(says: &Arc<AtomicU8>, asked: &Arc<Mutex<Vec<(String, Vec<u8>)>>>) -> RawH2 {
+fn server(says: &Arc<AtomicU8>, asked: &Sent) -> RawH2 {
     let (says, asked) = (Arc::clone(says), Arc::clone(asked));
     RawH2::start(move |_, line| {
         line.settings(&[]);
