@@ -8,6 +8,7 @@ use crate::config::model::GrpcStatus;
 
 /// The type of a call's messages. Behind it stands nothing, their encoding (`+proto`), or a parameter; `-web` is another protocol.
 const CONTENT_TYPE: &[u8] = b"application/grpc";
+const WEB: &[u8] = b"application/grpc-web";
 /// Digits of a `grpc-timeout`.
 const TIMEOUT_DIGITS: usize = 8;
 
@@ -51,7 +52,7 @@ impl GrpcStatus {
         match cause {
             Cause::GrpcTimeout => GrpcStatus::DeadlineExceeded,
             // Nobody would hear of a status for it in HTTP.
-            Cause::TunnelIdle | Cause::Drained | Cause::BodyTimeout => GrpcStatus::Unavailable,
+            Cause::TunnelIdle | Cause::BodyTimeout => GrpcStatus::Unavailable,
             Cause::BodyTooLarge => GrpcStatus::ResourceExhausted,
             _ => GrpcStatus::of_http(status),
         }
@@ -64,6 +65,13 @@ pub fn is_grpc(head: &Head) -> bool {
     let Some(kind) = head.named("content-type") else { return false };
     let Some((start, rest)) = kind.split_at_checked(CONTENT_TYPE.len()) else { return false };
     start.eq_ignore_ascii_case(CONTENT_TYPE) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
+}
+
+/// Whether a head is that of a call in the form of the web, which goes over any HTTP: its statuses stand in bodies.
+#[must_use]
+pub fn is_web(head: &Head) -> bool {
+    let kind = head.named("content-type").unwrap_or_default();
+    kind.get(..WEB.len()).is_some_and(|start| start.eq_ignore_ascii_case(WEB))
 }
 
 /// How long a call may take, by its `grpc-timeout`; `None`: it does not say, or nothing that can be understood.
@@ -164,6 +172,7 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_grpc(&head("content-type", kind)), is, "{kind}");
+            assert_eq!(is_web(&head("content-type", kind)), kind.contains("-web"), "{kind}");
         }
         assert!(!is_grpc(&Head::request("POST", "/", "x")));
     }
@@ -218,7 +227,7 @@ mod tests {
         }
         let set = GrpcStatuses::of(|status| status.http() >= 500);
         let names: Vec<_> = set.iter().map(GrpcStatus::name).collect();
-        assert_eq!(names, ["unknown", "unimplemented", "internal", "unavailable", "data_loss"]);
+        assert_eq!(names, ["unknown", "internal", "unavailable", "data_loss"]);
         assert!(set.has(GrpcStatus::Internal) && !set.has(GrpcStatus::DeadlineExceeded));
         assert!(GrpcStatuses::default().is_empty() && !set.is_empty());
     }

@@ -213,13 +213,15 @@ impl Record {
         (*bytes_in, *bytes_out, *attempts_made) = Default::default();
     }
 
-    /// The status that says how it went: that of HTTP, or the one that its call's own stands for.
+    /// The status that says how it went: that of HTTP, or the one that its call's own stands for. Where we have ended the call ourselves, the
+    /// cause knows better.
     #[must_use]
     #[inline]
     pub fn meaning(&self) -> u16 {
         match self.grpc {
             None | Some(GrpcStatus::Ok) => self.status,
-            Some(ended) => ended.http(),
+            Some(ended) if self.cause == Cause::Done => ended.http(),
+            Some(_) => self.cause.status(),
         }
     }
 

@@ -85,7 +85,7 @@ impl FreeList {
         let polled = match stream {
             Stream::Tcp(socket) => socket.poll_awaited(cx, |socket| self.buffer(held).receive(socket)),
             Stream::Unix(socket) => socket.poll_awaited(cx, |socket| self.buffer(held).receive(socket)),
-            Stream::Fresh(_) | Stream::Tls(_) => {
+            Stream::Fresh(_) | Stream::Tls(_) | Stream::Carried(_) => {
                 if held.is_none() {
                     ready!(stream.poll_readable(cx))?;
                 }

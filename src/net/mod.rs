@@ -3,6 +3,7 @@
 //! Everything is `!Send` by use: a worker's thread owns its sockets, buffers and deadlines.
 
 pub mod buffer;
+pub mod carried;
 pub mod connect;
 pub mod deadline;
 pub mod fresh;
@@ -20,6 +21,7 @@ mod unsent;
 pub mod wall;
 
 pub use buffer::{Buffer, FreeList};
+pub use carried::Carried;
 pub use deadline::{Deadline, Ticker, now};
 pub use piece::{Piece, SharedBytes};
 pub use splice::Pipe;

@@ -14,6 +14,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::carried::Carried;
 use super::fresh::Fresh;
 use super::plain::{Plain, Progress};
 use super::tls::rest::Rest;
@@ -33,6 +34,8 @@ pub enum Stream {
     Fresh(Fresh),
     /// A TLS session on one of the others.
     Tls(Box<Tls>),
+    /// A part of somebody else's connection.
+    Carried(Box<dyn Carried>),
 }
 
 /// A TLS session on a stream. What it does is in [`tls`](super::tls); it stands here because the two hold each other.
@@ -63,14 +66,15 @@ pub struct Tls {
     pub(super) aborted: Cell<bool>,
 }
 
-/// The same for both kinds of socket, and something else for those that are fresh, and for TLS.
+/// The same for both kinds of socket, and something else for those that are fresh, for TLS, and for what is no socket.
 macro_rules! each {
-    ($stream:expr, $inner:ident => $body:expr, $fresh:ident => $early:expr, $tls:ident => $secured:expr) => {
+    ($stream:expr, $inner:ident => $body:expr, $fresh:ident => $early:expr, $tls:ident => $secured:expr, $carried:ident => $part:expr) => {
         match $stream {
             Stream::Tcp($inner) => $body,
             Stream::Unix($inner) => $body,
             Stream::Fresh($fresh) => $early,
             Stream::Tls($tls) => $secured,
+            Stream::Carried($carried) => $part,
         }
     };
 }
@@ -107,7 +111,11 @@ impl Stream {
                     self.poll_read(cx, space)
                 }
             },
-            tls => tls.poll_read(cx, space)
+            tls => tls.poll_read(cx, space),
+            carried => {
+                let read = carried.poll_read(cx, space.initialize_unfilled());
+                read.map_ok(|count| space.advance(count))
+            }
         )
     }
 
@@ -128,7 +136,8 @@ impl Stream {
                     self.poll_write(cx, bytes)
                 }
             },
-            tls => tls.poll_write(cx, &[IoSlice::new(bytes)])
+            tls => tls.poll_write(cx, &[IoSlice::new(bytes)]),
+            carried => carried.poll_write(cx, bytes)
         )
     }
 
@@ -153,14 +162,15 @@ impl Stream {
                     self.poll_write_vectored(cx, parts)
                 }
             },
-            tls => tls.poll_write(cx, parts)
+            tls => tls.poll_write(cx, parts),
+            carried => carried.poll_write(cx, parts.iter().find(|part| !part.is_empty()).map_or(&[], |part| part))
         )
     }
 
     /// True while bytes are on their way of a write that has not been reported as done. A plain socket has none.
     #[must_use]
     pub fn is_writing(&self) -> bool {
-        each!(self, _inner => false, _fresh => false, tls => tls.is_writing())
+        each!(self, _inner => false, _fresh => false, tls => tls.is_writing(), _carried => false)
     }
 
     /// Says that we have sent our last byte.
@@ -172,7 +182,8 @@ impl Stream {
             self,
             inner => Pin::new(inner.socket_mut()).poll_shutdown(cx),
             fresh => Poll::Ready(fresh.shutdown()),
-            tls => tls.poll_shutdown(cx)
+            tls => tls.poll_shutdown(cx),
+            carried => Poll::Ready(carried.shutdown())
         )
     }
 
@@ -186,7 +197,8 @@ impl Stream {
             self,
             _inner => Poll::Ready(Ok(())),
             _fresh => Poll::Ready(Ok(())),
-            tls => tls.poll_close_notify(cx)
+            tls => tls.poll_close_notify(cx),
+            _carried => Poll::Ready(Ok(()))
         )
     }
 
@@ -207,7 +219,7 @@ impl Stream {
     /// The same of what the event loop has seen. A fresh socket counts as readable, as the runtime takes a new one
     /// for readable: only a read shows.
     pub(super) fn poll_seen(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, inner => inner.poll_readable(cx), _fresh => Poll::Ready(Ok(())), tls => tls.poll_readable(cx))
+        each!(self, inner => inner.poll_readable(cx), _fresh => Poll::Ready(Ok(())), tls => tls.poll_readable(cx), carried => carried.poll_readable(cx).map(Ok))
     }
 
     /// True while the event loop does not know of it, so that nobody would be woken.
@@ -236,7 +248,7 @@ impl Stream {
             // Unconstrained: a task that has done much in this turn would be told that nothing is there.
             let look = pin!(tokio::task::unconstrained(poll_fn(|cx| self.poll_seen(cx))));
             look.poll(&mut Context::from_waker(Waker::noop())).is_ready()
-        })
+        }, carried => carried.is_readable())
     }
 
     /// Asks the kernel, with one system call, whether a connection that should be silent is silent and open.
@@ -244,6 +256,9 @@ impl Stream {
     pub fn is_silent(&self) -> bool {
         if let Stream::Tls(tls) = self {
             return tls.is_silent();
+        }
+        if let Stream::Carried(_) = self {
+            return !self.is_readable_now();
         }
         matches!(self.peek(), Err(rustix::io::Errno::AGAIN))
     }
@@ -254,7 +269,7 @@ impl Stream {
     #[must_use]
     pub fn has_unread(&self) -> bool {
         match self {
-            Stream::Tls(_) => self.is_readable_now(),
+            Stream::Tls(_) | Stream::Carried(_) => self.is_readable_now(),
             Stream::Tcp(_) | Stream::Unix(_) if !self.is_readable_now() => false,
             Stream::Tcp(_) | Stream::Unix(_) | Stream::Fresh(_) => self.peek().is_ok_and(|count| count > 0),
         }
@@ -268,7 +283,8 @@ impl Stream {
             self,
             inner => inner.socket().take_error(),
             fresh => fresh.socket().map_or(Ok(None), std::net::TcpStream::take_error),
-            tls => return tls.has_failed()
+            tls => return tls.has_failed(),
+            carried => return carried.is_cut()
         );
         !matches!(error, Ok(None))
     }
@@ -284,7 +300,8 @@ impl Stream {
                 Some(socket) => recv(socket, &mut byte, flags),
                 None => Err(rustix::io::Errno::NOTCONN),
             },
-            _tls => Ok((0, 0))
+            _tls => Ok((0, 0)),
+            _carried => Ok((0, 0))
         )?;
         Ok(count)
     }
@@ -292,7 +309,7 @@ impl Stream {
     /// True when bytes of the peer were taken off the socket that no read has given out. Only TLS holds any back.
     #[must_use]
     pub fn has_leftover(&self) -> bool {
-        each!(self, _inner => false, _fresh => false, tls => tls.has_leftover())
+        each!(self, _inner => false, _fresh => false, tls => tls.has_leftover(), _carried => false)
     }
 
     /// True for a socket without TLS that the event loop knows: what is sent is what was given.
@@ -305,7 +322,7 @@ impl Stream {
     /// wait.
     ///
     /// # Errors
-    /// What `operate` reports; `Unsupported` for a TLS session, which is not all in its socket.
+    /// What `operate` reports; `Unsupported` for a TLS session, which is not all in its socket, and for what is none.
     pub(super) fn poll_io<T>(
         &self,
         cx: &mut Context<'_>,
@@ -313,7 +330,7 @@ impl Stream {
         operate: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> Poll<io::Result<T>> {
         let unsupported = || Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
-        each!(self, inner => inner.poll_io(cx, interest, operate), _fresh => unsupported(), _tls => unsupported())
+        each!(self, inner => inner.poll_io(cx, interest, operate), _fresh => unsupported(), _tls => unsupported(), _carried => unsupported())
     }
 
     /// Says one last thing without waiting and without the runtime, which has not yet learned that a new socket
@@ -332,7 +349,7 @@ impl Stream {
             let _ = rustix::net::shutdown(socket, Shutdown::Write);
             sent == Ok(bytes.len())
         };
-        each!(self, inner => leave(inner.as_fd()), fresh => fresh.socket().is_some_and(|socket| leave(socket.as_fd())), _tls => false)
+        each!(self, inner => leave(inner.as_fd()), fresh => fresh.socket().is_some_and(|socket| leave(socket.as_fd())), _tls => false, _carried => false)
     }
 
     /// Has little wait in the kernel, for a connection on which something more urgent may have to be said next.
@@ -342,7 +359,7 @@ impl Stream {
             Stream::Fresh(fresh) => {
                 let _ = fresh.socket().map(|socket| limit_unsent(socket.as_fd()));
             }
-            Stream::Unix(_) => {}
+            Stream::Unix(_) | Stream::Carried(_) => {}
             Stream::Tls(tls) => tls.stream.limit_unsent(),
         }
     }
@@ -360,6 +377,7 @@ impl Stream {
             }
             Stream::Unix(_) => {}
             Stream::Tls(tls) => tls.reset_on_close(),
+            Stream::Carried(carried) => carried.reset_on_close(),
         }
     }
 }

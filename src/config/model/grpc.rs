@@ -54,8 +54,8 @@ statuses! {
     Aborted = 10, "aborted", 409;
     /// Beyond what there is.
     OutOfRange = 11, "out_of_range", 400;
-    /// There is no such method, or service.
-    Unimplemented = 12, "unimplemented", 501;
+    /// There is no such method, or service: whoever asks for one is mistaken.
+    Unimplemented = 12, "unimplemented", 404;
     /// Something is broken.
     Internal = 13, "internal", 500;
     /// It may be had a little later.

@@ -103,7 +103,7 @@ async fn play(stream: Stream, sizes: &[usize], gulp: usize) -> usize {
             let (reader, writer) = unix.into_socket().into_split();
             play_halves(reader, writer, sizes, gulp).await
         }
-        Stream::Fresh(_) | Stream::Tls(_) => 0,
+        Stream::Fresh(_) | Stream::Tls(_) | Stream::Carried(_) => 0,
     }
 }
 

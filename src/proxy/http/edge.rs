@@ -13,6 +13,8 @@ use crate::net::relay::BytesMoved;
 use crate::proxy::pool::Owner;
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
+use crate::tick::Tick;
+
 use super::after::After;
 use super::answer_body::AnswerBody;
 use super::call::tunnel_far::TunnelFar;
@@ -43,6 +45,12 @@ pub trait Edge {
 
     /// How long the client may be silent inside a body of the current request, if that is not what its listener says.
     fn set_idle(&self, idle: Duration);
+
+    /// When the current request is over by its own word, whatever it is doing.
+    fn set_due(&self, _due: Tick) {}
+
+    /// Nothing came of what was done for a request because it was given too little time.
+    fn charge_abandoned(&self) {}
 
     /// Passes a 1xx head on.
     ///

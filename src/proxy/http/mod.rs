@@ -32,6 +32,7 @@ pub mod request_body;
 pub mod routing;
 pub mod sticky;
 pub mod stream_tasks;
+pub mod tunnel;
 pub mod upstream;
 pub mod websocket;
 pub mod wire;

@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::message::{Cause, Framing, Head, HeaderField, Version};
-use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
+use crate::net::relay::{BytesMoved, Early, RelayEnd};
 use crate::proxy::WorkerCtx;
 use crate::proxy::client_timer::ClientWait;
 use crate::proxy::pool::Owner;
-use crate::proxy::tunnels::{Tunnel, TunnelEnd, TunnelKind};
+use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
 use super::after::After;
 use super::answer_body::AnswerBody;
@@ -23,7 +23,7 @@ use super::h1::framing;
 use super::h1::transmit::{SMALL, Transmit, TransmitFailed};
 use super::h1::write::{self, Persistence};
 use super::own;
-use super::websocket::{self, Lent};
+use super::websocket::Lent;
 
 /// One request on an HTTP/1 connection.
 pub struct Wire<'a> {
@@ -202,21 +202,9 @@ impl Edge for Wire<'_> {
         }
         let client = self.client;
         client.timer().end();
-        let early = Early { client: client.with_held(Option::take), backend: backend.early.take() };
+        let early = Early { client: client.with_held(Option::take), backend: None };
         let (buffers, deadline) = (&client.ctx.buffers, client.timer().lend(ClientWait::Tunnel));
-        if tunnel.kind == TunnelKind::WebSocket {
-            let lent = Lent { buffers, deadline, idle, moved };
-            return websocket::relay(tunnel, client, &mut backend.stream, early, lent).await;
-        }
-        let mut relay = Relay::new(early, buffers, deadline, idle, moved);
-        poll_fn(|cx| match relay.poll(cx, &mut client.stream(), &mut backend.stream) {
-            Poll::Ready(end) => Poll::Ready(TunnelEnd::Relayed(end)),
-            Poll::Pending => tunnel.poll_leave(cx).map(|leaving| TunnelEnd::Left {
-                cause: leaving.cause,
-                client: false,
-                backend: false,
-            }),
-        })
-        .await
+        let (lent, mask) = (Lent { buffers, deadline, idle, moved }, client.ctx.chance.bits() as u32);
+        super::tunnel::relay(tunnel, || client.stream(), backend, early, lent, mask).await
     }
 }

@@ -158,8 +158,14 @@ impl Lease {
         }
     }
 
-    /// Notes what the end of an answer says, where only that says how well the backend has done (trailers of gRPC).
-    pub fn note_trailers(&self, heard: Heard, now: Tick) {
+    /// Notes that an answer began at `now` of which only what follows will say how well the backend has done (gRPC).
+    pub fn note_begun(&self, now: Tick) {
+        self.told.set(Told { answered: true, ..self.told.get() });
+        self.backend.attempt_counts().note(false, now.since(self.picked));
+    }
+
+    /// Notes how such an answer, begun at `begun`, has turned out; again when it has turned out worse.
+    pub fn note_outcome(&self, heard: Heard, begun: Tick, now: Tick) {
         let told = self.told.get();
         self.told.set(Told {
             answered: true,
@@ -169,8 +175,16 @@ impl Lease {
         if heard.error && !told.error {
             self.backend.attempt_counts().note_broken();
         }
-        if heard.fault && self.is_heard() {
-            self.backend.answers().note_fault(heard.retry_after, now);
+        if self.trial.get().breaker && !heard.failure {
+            reports::heard(&self.backend, &self.trial, self.picked);
+        }
+        if self.is_heard() {
+            let answers = self.backend.answers();
+            if heard.fault {
+                answers.note_fault(heard.retry_after, now);
+            } else {
+                answers.note_good(begun.since(self.picked), now);
+            }
         }
     }
 

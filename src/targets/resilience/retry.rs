@@ -32,8 +32,9 @@ pub enum FailedAttempt {
 /// got 502 where only a pooled connection was gone.) Whoever takes longer may have worked on the request.
 pub const AT_ONCE: Duration = Duration::from_millis(20);
 
-/// Of a backend that asks for a longer pause its answer goes on as it is, with what it says about trying again.
-const LONGEST_PUSHBACK: Duration = Duration::from_secs(60);
+/// Of a backend that asks for a longer pause its answer goes on as it is, with what it says about trying again: its place there is kept
+/// meanwhile.
+const LONGEST_PUSHBACK: Duration = Duration::from_secs(5);
 
 /// The end of a connection under a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -65,7 +65,7 @@ pub(super) const ELSEWHERE: &[(Cause, &str, &str)] = &[
     ),
     (
         Cause::GrpcTimeout,
-        "tests/e2e/grpc.rs",
+        "tests/e2e/grpc_ends.rs",
         "a_call_ends_when_the_time_it_was_given_is_over_wherever_it_is",
     ),
     (Cause::BodyTimeout, "tests/e2e/http_limits.rs", "a_body_that_stops_gets_408"),

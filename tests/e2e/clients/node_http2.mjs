@@ -1,6 +1,6 @@
 // Node in front of evenkeel over HTTP/2: `node node_http2.mjs http2 PORT BACKEND_PORT CA_FILE` makes one check after the other and writes
 // a line of JSON for each. Run by `clients` in the e2e tests. The cases are those of `node.mjs` that have a form in HTTP/2.
-// Left out: Connection: close (no field is about the connection), the absolute form (there is none), WebSockets (not offered), bytes written
+// Left out: Connection: close (no field is about the connection), the absolute form (there is none), bytes written
 // by hand (there are frames), clear HTTP (it is HTTP/1.1), and fetch (that of Node offers HTTP/1.1 alone).
 
 import assert from 'node:assert/strict';
@@ -317,10 +317,22 @@ check('a-session-that-is-closed-gets-its-answers', async () => {
   await once(session, 'close');
 });
 
-check('websockets-are-not-offered', async () => {
+check('websocket', async () => {
   await within(async (session) => {
     await hello(session);
-    assert.equal(session.remoteSettings.enableConnectProtocol ?? false, false);
+    assert.equal(session.remoteSettings.enableConnectProtocol, true);
+    const stream = start(session, '/chat', { ':method': 'CONNECT', ':protocol': 'websocket', 'sec-websocket-version': '13' });
+    const [headers] = await once(stream, 'response');
+    assert.deepEqual([headers[':status'], headers['sec-websocket-accept']], [200, undefined]);
+    for (let round = 0; round < 3; round += 1) {
+      stream.write(Buffer.from('818537fa213d7f9f4d5158', 'hex'));
+      assert.equal((await event(stream, 'data')).toString('latin1'), '\x81\x05Hello');
+    }
+    stream.end(Buffer.from('888200000000' + '03e8', 'hex'));
+    assert.equal((await event(stream, 'data')).toString('hex'), '880203e8');
+    await once(stream, 'close');
+    assert.equal(stream.rstCode, 0);
+    await hello(session);
   });
 });
 

@@ -9,6 +9,8 @@ import gzip
 import hashlib
 
 import h2.settings
+import struct
+
 import httpx
 import python_http2_hostile  # noqa: F401, registers its checks
 import python_http2_tls  # noqa: F401, registers its checks
@@ -355,13 +357,56 @@ def a_request_that_is_given_up_is_an_abort_at_the_backend(keel):
         frames.hello()
 
 
+def websocket(frames, path="/chat", protocol="websocket"):
+    """Asks for one (RFC 8441)."""
+    pseudo = [(":method", "CONNECT"), (":protocol", protocol), (":scheme", "https"), (":authority", "a"), (":path", path)]
+    return frames.ask_with([*pseudo, ("sec-websocket-version", "13")], ends=False)
+
+
 @check
-def websockets_are_not_offered(keel):
+def websockets_echo(keel):
     with keel.frames() as frames:
         frames.hello()
-        expect(frames.settings.get(int(h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL), 0), 0)
-        pseudo = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https"), (":authority", "a"), (":path", "/chat")]
+        expect(frames.settings.get(int(h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL)), 1)
+        stream = websocket(frames)
+        answer = frames.answers[stream]
+        frames.until(lambda: answer.status is not None)
+        expect((answer.status, answer.headers.get("upgrade"), answer.headers.get("sec-websocket-accept")), (200, None, None))
+        frames.send(stream, b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58")
+        frames.until(lambda: len(answer.body) >= 7)
+        expect(answer.body, b"\x81\x05Hello")
+        # Others share the connection meanwhile.
+        frames.hello()
+        big = pattern(60_000)
+        frames.send(stream, b"\x82\xfe" + struct.pack(">H", len(big)) + b"\0\0\0\0" + big)
+        echoed = b"\x82\x7e" + struct.pack(">H", len(big)) + big
+        frames.until(lambda: len(answer.body) >= 7 + len(echoed))
+        expect(answer.body[7:] == echoed, True)
+        frames.send(stream, b"\x88\x82\0\0\0\0\x03\xe8")
+        expect(frames.answer(stream).body[-4:], b"\x88\x02\x03\xe8")
+        expect((answer.ended, answer.reset), (True, None))
+        frames.hello()
+
+
+@check
+def a_websocket_that_is_given_up_ends_at_the_backend(keel):
+    before = keel.fake.stats()
+    with keel.frames() as frames:
+        stream = websocket(frames)
+        frames.until(lambda: frames.answers[stream].status is not None)
+        frames.reset(stream)
+        keel.fake.wait("its end is seen", lambda now: now["open"] <= before["open"])
+        frames.hello()
+
+
+@check
+def protocols_that_nobody_knows_make_no_tunnel(keel):
+    with keel.frames() as frames:
+        expect(frames.answer(websocket(frames, protocol="connect-udp")).status, 405)
+        # Without the setting's other half, and with what an extended CONNECT must not have.
+        pseudo = [(":method", "GET"), (":protocol", "websocket"), (":scheme", "https"), (":authority", "a"), (":path", "/chat")]
         frames.refused(frames.ask_with(pseudo, ends=False))
+        frames.refused(frames.ask_with([(":method", "CONNECT"), (":protocol", "websocket"), (":authority", "a")], ends=False))
         frames.hello()
 
 

@@ -6,7 +6,12 @@ use h2::{Reason, RecvStream, SendStream};
 use http::HeaderMap;
 use hyper::body::Bytes;
 
+use evenkeel::config::model::{Config, Http2, Protocol, UpstreamProtocol};
+use evenkeel::proxy::http::h2::frame;
+
 use super::h2::H2Client;
+use super::h2_backend::{Asked, BackendLine, RawH2};
+use super::{Keel, config, eventually};
 
 /// What a call has ended with.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,4 +140,48 @@ pub fn unary(client: &H2Client, method: &str, lines: &[(&str, &str)], message: &
     let mut call = begin(client, method, lines);
     call.send(client, message, true);
     call.end(client).unwrap()
+}
+
+/// In front of these backends, which speak gRPC.
+pub fn keel(backends: &[&RawH2], change: impl FnOnce(&mut Config)) -> Keel {
+    let addresses: Vec<_> = backends.iter().map(|backend| backend.address).collect();
+    let mut config = config(Protocol::Http, &addresses);
+    config.workers = 1;
+    config.listeners[0].http2 = Some(Http2::default());
+    config.targets[0].upstream = UpstreamProtocol::Grpc;
+    change(&mut config);
+    Keel::start(&config)
+}
+
+pub const HEAD: [(&str, &str); 1] = [("content-type", "application/grpc")];
+
+/// A whole answer: one message, then this status.
+pub fn answer(line: &mut BackendLine, stream: u32, message: &[u8], status: &str) {
+    line.head(stream, false, 200, &HEAD);
+    line.frame(frame::DATA, 0, stream, &framed(message));
+    line.trailers(stream, &[("grpc-status", status), ("x-after", "it")]);
+}
+
+/// An answer without a message, in one head.
+pub fn refuse(line: &mut BackendLine, stream: u32, status: &str, more: &[(&str, &str)]) {
+    let lines: Vec<_> =
+        HEAD.iter().copied().chain([("grpc-status", status)]).chain(more.iter().copied()).collect();
+    line.head(stream, true, 200, &lines);
+}
+
+/// A backend that answers every call in this way.
+pub fn service(answers: impl Fn(&mut BackendLine, &Asked) + Send + Sync + 'static) -> RawH2 {
+    RawH2::start(move |_, line| {
+        line.settings(&[]);
+        while let Some(asked) = line.asked() {
+            answers(line, &asked);
+        }
+    })
+}
+
+/// No lease is left at any backend.
+pub fn is_left_alone(keel: &Keel) {
+    eventually("no lease is left", || {
+        keel.server.targets()[0].backends.iter().all(|backend| backend.in_flight() == 0)
+    });
 }

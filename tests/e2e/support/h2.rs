@@ -47,12 +47,17 @@ pub struct H2Call {
 impl H2Client {
     /// A connection with prior knowledge.
     pub fn connect(address: SocketAddr) -> H2Client {
+        H2Client::with_window(address, 1 << 20)
+    }
+
+    /// The same, which lets so many bytes come ahead of each reader.
+    pub fn with_window(address: SocketAddr, window: u32) -> H2Client {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         let send = runtime.block_on(async {
             let socket = tokio::net::TcpStream::connect(address).await.unwrap();
             let mut builder = h2::client::Builder::new();
-            builder.initial_window_size(1 << 20).initial_connection_window_size(1 << 26);
+            builder.initial_window_size(window).initial_connection_window_size(1 << 26);
             let (send, connection) = builder.handshake(socket).await.unwrap();
             tokio::spawn(async move {
                 // Its end is seen by whoever asks.
@@ -66,6 +71,13 @@ impl H2Client {
     /// Does something with time limits.
     pub fn run<T>(&self, what: impl Future<Output = T>) -> T {
         self.runtime.block_on(async { tokio::time::timeout(PATIENCE, what).await }).expect("not in time")
+    }
+
+    /// Waits until the other side has said that it makes tunnels of streams.
+    pub async fn connects(&self) {
+        while !self.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Begins a request. `ends`: it has no body.

@@ -107,6 +107,13 @@ impl CallCarrier {
         }
     }
 
+    /// Its head asks for another protocol.
+    pub(super) fn expect_tunnel(&mut self) {
+        if let CallCarrier::Http2(call) = self {
+            call.expect_tunnel();
+        }
+    }
+
     /// See [`Http1Call::take_head`].
     #[inline]
     pub(super) fn take_head(&mut self, head: &mut Head) -> Result<bool, Cause> {

@@ -8,7 +8,8 @@ use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::body::BodySource;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::engine::body::Inflow;
-use crate::proxy::http::h2::hpack::encode;
+use crate::proxy::http::h2::hpack::{EncodedLines, encode};
+use crate::proxy::http::h2::stream_bytes::StreamBytes;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::http::upstream::session::StreamPlace;
 
@@ -21,6 +22,10 @@ pub(super) struct Http2Call {
     /// The head as HTTP/1.1 writes it; `None`: it is out.
     head: Option<HeadBuffer>,
     to_head: bool,
+    /// It asks for another protocol, if the backend takes that.
+    wants_tunnel: bool,
+    /// The line by which whoever has asked for it knows that the backend has understood; `None`: it is not asked for.
+    accept: Option<String>,
     scheme: &'static [u8],
     body: RequestBody,
     /// What was taken of the body and is not out.
@@ -48,6 +53,8 @@ impl Http2Call {
             place,
             to_head: head.starts_with(b"HEAD "),
             head: Some(head),
+            wants_tunnel: false,
+            accept: None,
             scheme,
             body,
             piece: None,
@@ -61,6 +68,45 @@ impl Http2Call {
             is_done: false,
             trailers: Vec::new(),
         })
+    }
+
+    /// Its head asks for another protocol: a tunnel is to be made of its stream.
+    pub(super) fn expect_tunnel(&mut self) {
+        self.wants_tunnel = true;
+    }
+
+    /// The bytes on its stream, if its answer has made a tunnel of that.
+    pub(super) fn into_tunnel(self: Box<Self>) -> Option<StreamBytes<StreamPlace>> {
+        self.accept.is_some().then(|| StreamBytes::new(self.place))
+    }
+
+    /// Opens its stream as a tunnel (RFC 8441 §4). `None`: the backend takes no such thing, so it is asked without.
+    #[cold]
+    fn poll_connect(&mut self, cx: &Context<'_>) -> Poll<Option<SendEnd>> {
+        if self.place.session().poll_greeted(cx).is_pending() {
+            // It is the backend that we wait for.
+            self.is_blocked = true;
+            return Poll::Pending;
+        }
+        self.is_blocked = false;
+        self.wants_tunnel = false;
+        if !self.place.session().engine().is_connecting() {
+            return Poll::Ready(None);
+        }
+        let (Some(head), scheme) = (self.head.take(), self.scheme) else { return Poll::Ready(None) };
+        let Some(accept) = http2_head::accept(&head) else {
+            self.head = Some(head);
+            return Poll::Ready(None);
+        };
+        let write = |out: &mut Vec<u8>, lines: &mut EncodedLines| {
+            http2_head::write_connect(out, &head, scheme, lines)
+        };
+        if !self.place.open(false, false, write) {
+            return Poll::Ready(Some(SendEnd::Refused));
+        }
+        self.written += head.len() as u64;
+        self.accept = Some(accept);
+        Poll::Ready(Some(SendEnd::Whole))
     }
 
     /// Lets go of its stream.
@@ -121,6 +167,11 @@ impl Http2Call {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendEnd> {
+        if self.wants_tunnel
+            && let Some(end) = std::task::ready!(self.poll_connect(cx))
+        {
+            return Poll::Ready(end);
+        }
         if let Some(head) = self.head.take() {
             let ends = matches!(self.body.framing(), Framing::None | Framing::Length(0));
             let scheme = self.scheme;
@@ -192,6 +243,10 @@ impl Http2Call {
     /// Waits for a head: how many have come; 0: none does.
     #[inline(never)]
     pub(super) fn poll_more(&mut self, cx: &Context<'_>) -> Poll<usize> {
+        if self.wants_tunnel {
+            // It waits to be sent.
+            return Poll::Pending;
+        }
         if self.place.id() == 0 {
             return Poll::Ready(0);
         }
@@ -210,6 +265,13 @@ impl Http2Call {
             std::mem::swap(head, &mut answer.head);
             self.framing = answer.framing;
             engine.return_answer(answer);
+            if let Some(accept) = &self.accept
+                && (200..300).contains(&head.status)
+            {
+                http2_head::switch(head, accept);
+            } else if head.status >= 200 {
+                self.accept = None;
+            }
             return Ok(true);
         }
         match engine.cut_of(self.place.id()) {

@@ -3,7 +3,9 @@
 
 use memchr::memchr;
 
+use crate::message::Head;
 use crate::proxy::http::h2::hpack::{EncodedLines, Pseudo, encode};
+use crate::proxy::http::websocket::handshake;
 
 /// What is about one connection, and is said by frames (RFC 9113 §8.2.2).
 const LEFT_OUT: [&[u8]; 6] =
@@ -14,17 +16,17 @@ const REQUEST_ID: &[u8] = b"x-request-id";
 
 /// Appends the head that stands in `text`. `known`: lines that were encoded lately.
 pub(super) fn write(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], known: &mut EncodedLines) {
-    let (line, mut rest) = split_line(text);
-    let (method, line) = split_at(line.trim_ascii_end(), b' ');
-    let (path, _) = split_at(line, b' ');
+    let Parts { method, path, lines } = Parts::of(text);
     encode::pseudo(out, Pseudo::Method, method);
     encode::pseudo(out, Pseudo::Scheme, scheme);
     // Nearly always it is the first line.
-    let host = lines(rest).find(|(name, _)| name.eq_ignore_ascii_case(b"host")).map(|(_, value)| value);
+    let host =
+        self::lines(lines).find(|(name, _)| name.eq_ignore_ascii_case(b"host")).map(|(_, value)| value);
     if let Some(host) = host.filter(|host| !host.is_empty()) {
         encode::pseudo(out, Pseudo::Authority, host);
     }
     encode::pseudo(out, Pseudo::Path, path);
+    let mut rest = lines;
     loop {
         let (line, after) = split_line(rest);
         rest = after;
@@ -41,6 +43,61 @@ pub(super) fn write(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], known: &mut E
             }
         }
     }
+}
+
+/// Appends the head that stands in `text`, and asks for another protocol, as an extended CONNECT (RFC 8441 §4).
+#[cold]
+pub(super) fn write_connect(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], _: &mut EncodedLines) {
+    let Parts { path, lines, .. } = Parts::of(text);
+    encode::pseudo(out, Pseudo::Method, b"CONNECT");
+    encode::pseudo(out, Pseudo::Protocol, value_of(lines, b"upgrade"));
+    encode::pseudo(out, Pseudo::Scheme, scheme);
+    encode::pseudo(out, Pseudo::Authority, value_of(lines, b"host"));
+    encode::pseudo(out, Pseudo::Path, path);
+    let goes_on = |name: &[u8]| !is_left_out(name) && !name.eq_ignore_ascii_case(handshake::KEY.as_bytes());
+    for (name, value) in self::lines(lines).filter(|(name, _)| goes_on(name)) {
+        encode::field(out, name, value);
+    }
+}
+
+/// What a server of HTTP/1.1 would answer to the key that stands in `text`; `None`: it asks for no WebSocket.
+#[cold]
+pub(super) fn accept(text: &[u8]) -> Option<String> {
+    let lines = Parts::of(text).lines;
+    let is_websocket = value_of(lines, b"upgrade").eq_ignore_ascii_case(b"websocket");
+    is_websocket.then(|| handshake::accept(value_of(lines, handshake::KEY.as_bytes())))
+}
+
+/// Makes the answer to an extended CONNECT what HTTP/1.1 has for it.
+#[cold]
+pub(super) fn switch(head: &mut Head, accept: &str) {
+    head.status = 101;
+    head.push(b"connection", b"upgrade");
+    head.push(b"upgrade", b"websocket");
+    head.push(handshake::ACCEPT.as_bytes(), accept.as_bytes());
+}
+
+/// What a head consists of.
+struct Parts<'t> {
+    method: &'t [u8],
+    path: &'t [u8],
+    /// Its lines, and the empty one.
+    lines: &'t [u8],
+}
+
+impl<'t> Parts<'t> {
+    #[inline]
+    fn of(text: &'t [u8]) -> Parts<'t> {
+        let (line, lines) = split_line(text);
+        let (method, line) = split_at(line.trim_ascii_end(), b' ');
+        let (path, _) = split_at(line, b' ');
+        Parts { method, path, lines }
+    }
+}
+
+/// The value of the first line with this name; empty: there is none.
+fn value_of<'t>(text: &'t [u8], wanted: &[u8]) -> &'t [u8] {
+    lines(text).find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map_or(b"", |(_, value)| value)
 }
 
 /// True for the name of a line that does not go on.

@@ -12,6 +12,7 @@ mod http2;
 mod http2_head;
 mod retry_after;
 mod sending;
+mod terms;
 pub mod tunnel_far;
 
 use std::io;
@@ -20,10 +21,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use crate::config::model::resilience::BreakerConfig;
-use crate::config::model::{GrpcStatus, GrpcStatuses};
 use crate::message::{Cause, Framing, Head};
 use crate::net::wall::wall_start;
-use crate::net::{Deadline, Piece, now};
+use crate::net::{Deadline, Piece, Stream, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::pool::{Keep, Used};
@@ -38,6 +38,7 @@ use http1::{Http1Call, Sending};
 use http2::Http2Call;
 use retry_after::retry_after;
 use sending::{SendEnd, SendState};
+pub use terms::CallTerms;
 use tunnel_far::TunnelFar;
 
 /// 1xx heads that are passed on for one request; a backend that sends more is broken.
@@ -52,15 +53,6 @@ pub struct Patience {
     pub idle: Duration,
     /// Of one that speaks gRPC.
     pub terms: Option<CallTerms>,
-}
-
-/// What else holds for a call of gRPC: either side may be silent while the other is not, and how well it was served its trailers say.
-#[derive(Clone, Copy, Debug)]
-pub struct CallTerms {
-    /// When it is over, whatever it is doing.
-    pub due: Tick,
-    /// The statuses that the breaker counts.
-    pub failures: GrpcStatuses,
 }
 
 /// One request on one connection, with the right to use the backend.
@@ -149,6 +141,12 @@ impl Call {
             first_byte: Tick::ZERO,
             read: Tick::ZERO,
         }
+    }
+
+    /// Its head asks for another protocol. A connection of HTTP/1 needs not know that.
+    #[cold]
+    pub fn expect_tunnel(&mut self) {
+        self.carrier.expect_tunnel();
     }
 
     /// Sends as much of the request as goes.
@@ -249,6 +247,11 @@ impl Call {
         match self.carrier.poll_piece(cx, &self.ctx.buffers) {
             Poll::Ready(outcome) => {
                 self.deadline.clear();
+                if let Ok(Some(_)) = &outcome
+                    && self.patience.terms.is_some()
+                {
+                    self.note_message();
+                }
                 Poll::Ready(outcome)
             }
             Poll::Pending => self.poll_patience(cx).map(Err),
@@ -263,9 +266,11 @@ impl Call {
 
     /// Ready with a cause when the backend, and nobody else, has kept us waiting for too long.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        if let Some(terms) = self.patience.terms {
+            return self.poll_terms(terms, cx);
+        }
         let sending = match self.carrier.send_state() {
             SendState::Done => false,
-            _ if self.patience.terms.is_some() => return self.poll_terms(cx),
             SendState::Starved => {
                 self.deadline.clear();
                 return Poll::Pending;
@@ -276,30 +281,10 @@ impl Call {
             (false, false) => self.patience.first_byte,
             (true, _) | (_, true) => self.patience.idle,
         };
-        if self.in_body && self.patience.terms.is_some() {
-            return self.poll_terms(cx);
-        }
         self.deadline.set_if_clear(span);
         self.deadline
             .poll(cx)
             .map(|()| if self.in_body { Cause::AnswerStalled } else { Cause::FirstByteTimeout })
-    }
-
-    /// The same for a call of gRPC that has not sent all of its messages, or not got all of its answers: it may be silent for long, and
-    /// has an end of its own.
-    #[cold]
-    fn poll_terms(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
-        let due = self.patience.terms.map_or(Tick::NEVER, |terms| terms.due);
-        let left = if due == Tick::NEVER { Duration::MAX } else { due.since(now()) };
-        self.deadline.set_if_clear(self.patience.idle.min(left));
-        let starves = matches!(self.carrier.send_state(), SendState::Starved);
-        self.deadline.poll(cx).map(|()| match (now() >= due, starves, self.in_body) {
-            (true, ..) => Cause::GrpcTimeout,
-            // Neither has said a word.
-            (false, true, _) => Cause::BodyTimeout,
-            (false, false, true) => Cause::AnswerStalled,
-            (false, false, false) => Cause::FirstByteTimeout,
-        })
     }
 
     /// That there is no answer, for this cause.
@@ -387,31 +372,16 @@ impl Call {
 
     /// Tells how soon the backend answered, and how well: `answer` is the final head. `breaker`: the target's.
     #[inline]
-    pub fn note_answer(&self, answer: &Head, breaker: Option<&BreakerConfig>) {
+    pub fn note_answer(&mut self, answer: &Head, breaker: Option<&BreakerConfig>) {
         let status = answer.status;
         // The statuses of a breaker are 400 and above.
+        if status == 200
+            && let Some(terms) = self.patience.terms
+        {
+            return self.note_call(terms, answer);
+        }
         let heard = if status < 400 { Heard::GOOD } else { self.judge_answer(answer, breaker) };
         self.lease.note_answer(heard, self.read);
-        if let Some(terms) = &self.patience.terms
-            && let Some(status) = GrpcStatus::of_head(answer)
-        {
-            self.note_status(status, terms.failures, self.read);
-        }
-    }
-
-    /// Tells how well a call was served, by what it ended with.
-    #[inline(never)]
-    fn note_status(&self, status: GrpcStatus, failures: GrpcStatuses, now: Tick) {
-        let code = status.http();
-        self.lease.note_trailers(
-            Heard {
-                fault: code >= 500 || code == 429,
-                error: code >= 500 && code != 501,
-                failure: failures.has(status),
-                retry_after: None,
-            },
-            now,
-        );
     }
 
     #[inline(never)]
@@ -434,12 +404,10 @@ impl Call {
     }
 
     /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request.
-    pub fn complete(self: Box<Self>, now: Tick) {
+    pub fn complete(mut self: Box<Self>, now: Tick) {
         let is_reusable = self.carrier.is_reusable();
-        if let Some(terms) = &self.patience.terms
-            && let Some(status) = GrpcStatus::of_trailers(self.trailers())
-        {
-            self.note_status(status, terms.failures, now);
+        if let Some(terms) = self.patience.terms {
+            self.note_call_end(terms, now);
         }
         match self.carrier {
             // Field by field: as a whole it would be copied out of its box.
@@ -479,14 +447,17 @@ impl Call {
         self.lease
     }
 
-    /// What a 101 has made of it, and the right to use the backend meanwhile; `None`: a stream of HTTP/2 has none.
+    /// What a 101 has made of it, and the right to use the backend meanwhile; `None`: it has made none.
     #[must_use]
     pub fn into_tunnel(self: Box<Self>) -> Option<(Lease, TunnelFar)> {
         match self.carrier {
             CallCarrier::Http1(Http1Call { stream, held, .. }) => {
                 Some((self.lease, TunnelFar::new(stream, held)))
             }
-            CallCarrier::Http2(_) => None,
+            CallCarrier::Http2(call) => {
+                let bytes = call.into_tunnel()?;
+                Some((self.lease, TunnelFar::new(Stream::Carried(Box::new(bytes)), None)))
+            }
         }
     }
 }

@@ -26,6 +26,9 @@ impl Drop for TunnelFar {
     fn drop(&mut self) {
         if !self.ended {
             self.stream.reset_on_close();
+        } else if let Stream::Carried(carried) = &mut self.stream {
+            // No close will say it.
+            let _ = carried.shutdown();
         }
     }
 }

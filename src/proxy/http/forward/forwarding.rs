@@ -102,7 +102,10 @@ pub(super) static NOWHERE: Tried = Tried::new();
 impl<'a, E: Edge> Forwarding<'a, E> {
     /// Counts the request for the budgets, and prepares what its attempts need.
     #[inline]
-    pub(super) fn begin(&mut self) {
+    ///
+    /// # Errors
+    /// Its time is over before anything was done for it.
+    pub(super) fn begin(&mut self) -> Result<(), Cause> {
         let target = self.target;
         let (retries, hedging) = (&self.rules.retries, &target.config.resilience.hedging);
         let repeats = retries.is_some() || hedging.is_some();
@@ -119,22 +122,26 @@ impl<'a, E: Edge> Forwarding<'a, E> {
         let mut due = Tick::NEVER;
         let mut may_repeat = repeats && self.is_idempotent();
         if target.config.upstream.is_grpc() {
-            self.begin_call();
-            due = self.effort.due;
-            may_repeat |= self.effort.is_call && retries.as_ref().is_some_and(|on| !on.on_grpc.is_empty());
+            due = self.begin_call()?;
+            // A stream that a backend has not begun is opened again, whatever it asks for.
+            may_repeat |= self.effort.is_call;
         }
         self.effort.alarm = Alarm::new(&self.rules.timeouts, &self.ctx.ticker, self.record.routed, due);
         if may_repeat && let RequestBody::Client(client) = self.body {
             self.effort.replay = Replay::new(client);
         }
+        Ok(())
     }
 
-    /// Finds out what its call is given.
+    /// Finds out what its call is given: when it is over.
     #[inline(never)]
-    fn begin_call(&mut self) {
+    fn begin_call(&mut self) -> Result<Tick, Cause> {
         self.effort.is_call = grpc::is_grpc(self.head);
-        let given = if self.effort.is_call { grpc::timeout_of(self.head) } else { None };
-        self.effort.due = given.map_or(Tick::NEVER, |given| self.record.routed.after(given));
+        self.effort.due = due_of(self.head, self.record.head_read);
+        if self.effort.due != Tick::NEVER && self.effort.due <= now() {
+            return Err(Cause::GrpcTimeout);
+        }
+        Ok(self.effort.due)
     }
 
     /// True when doing it twice is as good as once. A change of protocol is not.
@@ -223,6 +230,13 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     }
 }
 
+/// When a request is over by its own word, whose head was complete at `start`: only calls of gRPC have one.
+#[must_use]
+pub fn due_of(head: &Head, start: Tick) -> Tick {
+    let given = if grpc::is_grpc(head) { grpc::timeout_of(head) } else { None };
+    given.map_or(Tick::NEVER, |given| start.after(given))
+}
+
 /// What a backend gets as Host where that is not what the client sent.
 #[cold]
 fn written_host<'a>(host: &'a HostHeader, backend: &'a Backend) -> Host<'a> {
@@ -261,6 +275,9 @@ impl<E: Edge> Forwarding<'_, E> {
         let patience = if self.target.config.upstream.is_grpc() { self.of_call(patience) } else { patience };
         let mut call = Call::new(self.ctx, lease, generation, way, out, body, patience);
         call.keep = self.keep;
+        if self.upgrade.is_some() {
+            call.expect_tunnel();
+        }
         call
     }
 
@@ -271,7 +288,10 @@ impl<E: Edge> Forwarding<'_, E> {
         let counts = |status: GrpcStatus| {
             breaker.is_some_and(|breaker| breaker.statuses.iter().any(|on| on.contains(&status.http())))
         };
-        let terms = CallTerms { due: self.effort.due, failures: GrpcStatuses::of(counts) };
+        if !self.effort.is_call && !grpc::is_web(self.head) {
+            return patience;
+        }
+        let terms = CallTerms::new(self.effort.due, GrpcStatuses::of(counts), self.effort.is_call);
         Patience { idle: self.rules.timeouts.tunnel, terms: Some(terms), ..patience }
     }
 

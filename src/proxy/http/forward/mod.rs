@@ -35,7 +35,7 @@ use super::edge::Edge;
 /// # Errors
 /// Why there is none.
 pub async fn forward<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Box<Call>, Cause> {
-    forwarding.begin();
+    forwarding.begin()?;
     let mut lease = match forwarding.target.pick(&forwarding.ask(&NOWHERE, forwarding.ready)) {
         Pick::Lease(lease) => lease,
         // Boxed: few requests wait, and the others must not pay for its size.
@@ -50,7 +50,12 @@ pub async fn forward<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Box<
         }
         let failure = match attempt(forwarding, lease).await {
             Ok(call) => match forwarding.unwanted() {
-                None => return Ok(call),
+                None => {
+                    if let Some(replay) = &forwarding.effort.replay {
+                        replay.settle();
+                    }
+                    return Ok(call);
+                }
                 Some(failed) => Failure { cause: Cause::ErrorStatus, failed, sent: true, answer: Some(call) },
             },
             Err(failure) => failure,

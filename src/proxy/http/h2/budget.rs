@@ -25,6 +25,8 @@ pub enum Toll {
     Reset,
     /// The same of a stream that had been open for a while: clients have deadlines, and people leave pages.
     LateReset,
+    /// A call whose time was over before anything came of it: as [`Toll::LateReset`], but for that it is answered.
+    Abandoned,
     /// A stream whose client no longer wants the rest of an answer that had begun: as often as not it has been served.
     Cancel,
     /// RST_STREAM for a stream that was reset before: some libraries answer with one each frame of DATA that was on its way.
@@ -52,6 +54,7 @@ impl Toll {
     #[must_use]
     pub const fn cost(self) -> u32 {
         match self {
+            Toll::Abandoned => (ANSWER + 3) * PARTS,
             Toll::Reset | Toll::Settings => 10 * PARTS,
             Toll::EmptyData => 5 * PARTS,
             Toll::LateReset => 3 * PARTS,
@@ -73,6 +76,8 @@ impl Toll {
 const ANSWER: u32 = 20;
 /// So many bytes of a body that a backend has taken put back a part.
 const TAKEN: usize = 4 * 1024;
+/// So many of them put back a part that a short piece has cost: a message of gRPC has five bytes, and each may have a frame of its own.
+const SHORT: usize = 4;
 
 /// The budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +133,7 @@ impl PeerBudget {
     /// A backend has taken so many bytes of a body: that puts back what short pieces of it have cost, and little beside.
     #[inline]
     pub fn taken(&mut self, bytes: usize) {
-        let tiny = self.tiny.min(PARTS);
+        let tiny = self.tiny.min(PARTS.max(u32::try_from(bytes / SHORT).unwrap_or(u32::MAX)));
         self.tiny -= tiny;
         let more = u32::try_from(bytes / TAKEN).unwrap_or(PARTS);
         self.left = self.left.saturating_add(tiny + more).min(FULL * PARTS);
@@ -216,5 +221,37 @@ mod tests {
         (0..100).for_each(|_| budget.charge(Toll::Reset, now).expect("a full budget"));
         (0..1000).for_each(|_| budget.taken(1));
         assert_eq!(budget.missing(), FULL, "short pieces pay for nothing but themselves");
+    }
+
+    /// A worker reads many frames before a backend takes what was in them, and then that takes all at once.
+    #[test]
+    fn a_stream_of_short_messages_is_no_flood() {
+        let now = Tick(1);
+        let mut budget = PeerBudget::new(now, 0);
+        for size in [5, 30, 250] {
+            for _ in 0..1000 {
+                (0..1000).for_each(|_| budget.charge(Toll::TinyData, now).expect("they are taken"));
+                budget.taken(1000 * size);
+            }
+            assert_eq!(budget.missing(), 0, "{size}");
+        }
+        let ends = (0..).take_while(|_| {
+            let fits = (0..1000).all(|_| budget.charge(Toll::TinyData, now).is_ok());
+            budget.taken(1000);
+            fits
+        });
+        assert!(ends.count() < 30, "pieces of one byte are one");
+    }
+
+    #[test]
+    fn calls_that_are_given_no_time_are_not_paid_for() {
+        let now = Tick(1);
+        let mut budget = PeerBudget::new(now, 0);
+        let calls = (0..).take_while(|_| {
+            let fits = budget.charge(Toll::Abandoned, now).is_ok();
+            budget.answered();
+            fits
+        });
+        assert!(calls.count() < 340);
     }
 }

@@ -10,6 +10,7 @@ use crate::proxy::http::h1::chunk::is_barred_trailer;
 use crate::proxy::http::h1::{classes, framing, parse};
 
 use super::hpack::{FieldLine, LineKind, Pseudo};
+use crate::proxy::http::websocket::handshake::KEY;
 
 /// Why a head is none that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,7 @@ const METHOD: u8 = 1;
 const SCHEME: u8 = 2;
 const AUTHORITY: u8 = 4;
 const PATH: u8 = 8;
+const PROTOCOL: u8 = 16;
 
 /// A request's head in the making.
 pub struct RequestDraft<'a> {
@@ -57,6 +59,8 @@ pub struct RequestDraft<'a> {
     seen: u8,
     /// The scheme is one of the two.
     is_web: bool,
+    /// The protocol of an extended CONNECT is the one that we know.
+    is_websocket: bool,
     /// The request line is written: what follows are lines.
     begun: bool,
     /// One of the lines was Host.
@@ -82,6 +86,7 @@ impl<'a> RequestDraft<'a> {
             limits,
             seen: 0,
             is_web: false,
+            is_websocket: false,
             begun: false,
             has_host: false,
             crumbs: 0,
@@ -113,12 +118,12 @@ impl<'a> RequestDraft<'a> {
     /// True when its lines would be the same behind another path and with another authority.
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
-        self.begun && self.fault.is_none() && self.has(AUTHORITY) && !self.has_host
+        self.begun && self.fault.is_none() && self.has(AUTHORITY) && !self.has_host && !self.has(PROTOCOL)
     }
 
     /// Takes all lines at once, which a repeatable request of the same limits has had. False: it takes them one by one.
     pub fn lines(&mut self, lines: &LineRun) -> bool {
-        if self.begun || !self.has(AUTHORITY) {
+        if self.begun || !self.has(AUTHORITY) || self.has(PROTOCOL) {
             return false;
         }
         if let Err(fault) = self.begin() {
@@ -148,8 +153,9 @@ impl<'a> RequestDraft<'a> {
             Pseudo::Scheme => (SCHEME, None),
             Pseudo::Authority => (AUTHORITY, Some(&mut self.space.authority)),
             Pseudo::Path => (PATH, Some(&mut self.space.path)),
-            // Of answers, and of what we have not said that we take (RFC 8441 §3).
-            Pseudo::Status | Pseudo::Protocol => return Err(BAD),
+            Pseudo::Protocol => (PROTOCOL, None),
+            // Of answers.
+            Pseudo::Status => return Err(BAD),
         };
         // They come first, and each of them once (RFC 9113 §8.3).
         if self.begun || self.seen & bit != 0 {
@@ -164,6 +170,7 @@ impl<'a> RequestDraft<'a> {
                 place.clear();
                 place.extend_from_slice(value);
             }
+            None if bit == PROTOCOL => self.is_websocket = value.eq_ignore_ascii_case(b"websocket"),
             None => {
                 let is_known = |known: &[u8]| value.eq_ignore_ascii_case(known);
                 self.is_web = value == b"https" || is_known(b"http") || is_known(b"https");
@@ -190,6 +197,8 @@ impl<'a> RequestDraft<'a> {
             | HeaderField::Upgrade => return Err(BAD),
             HeaderField::Te if !line.value().eq_ignore_ascii_case(b"trailers") => return Err(BAD),
             _ if self.fault.is_some() => return Ok(()),
+            // It has no place there (RFC 8441 §5), and a backend gets ours.
+            _ if self.has(PROTOCOL) && line.name() == KEY.as_bytes() => return Ok(()),
             _ => {}
         }
         self.lines += 1;
@@ -227,10 +236,13 @@ impl<'a> RequestDraft<'a> {
         if self.fault.is_some() {
             return Ok(());
         }
-        let DraftSpace { method, path, authority, host, .. } = &mut *self.space;
+        let DraftSpace { method, path, .. } = &mut *self.space;
         let is_method = !method.is_empty() && method.iter().all(|&byte| classes::is_token(byte));
         if self.seen & METHOD == 0 || !is_method {
             return Err(BAD);
+        }
+        if self.seen & PROTOCOL != 0 {
+            return self.begin_tunnel();
         }
         if method == b"CONNECT" {
             // §8.5. It is refused, but by its name.
@@ -248,6 +260,30 @@ impl<'a> RequestDraft<'a> {
             }
         }
         self.head.begin_request(method, path);
+        self.begin_lines()
+    }
+
+    /// Writes the request line of an extended CONNECT (RFC 8441 §4): what HTTP/1.1 has for it.
+    #[cold]
+    fn begin_tunnel(&mut self) -> Result<(), HeadFault> {
+        let DraftSpace { method, path, .. } = &mut *self.space;
+        let is_whole = self.seen == METHOD | SCHEME | AUTHORITY | PATH | PROTOCOL && self.is_web;
+        if method != b"CONNECT" || !is_whole || path.first() != Some(&b'/') || !parse::is_target(path) {
+            return Err(BAD);
+        }
+        self.head.begin_request(b"GET", path);
+        self.begin_lines()?;
+        if !self.is_websocket {
+            return Err(HeadFault::Refused(Cause::ConnectMethod));
+        }
+        self.head.push_line(HeaderField::Connection, b"connection: upgrade\r\n", b"connection".len());
+        self.head.push_line(HeaderField::Upgrade, b"upgrade: websocket\r\n", b"upgrade".len());
+        Ok(())
+    }
+
+    /// Writes Host if there is an authority.
+    fn begin_lines(&mut self) -> Result<(), HeadFault> {
+        let DraftSpace { authority, host, .. } = &mut *self.space;
         if self.seen & AUTHORITY != 0 {
             let known = host.get(HOST.len()..).and_then(|rest| rest.strip_suffix(b"\r\n"));
             if known != Some(&authority[..]) {
@@ -284,6 +320,14 @@ impl<'a> RequestDraft<'a> {
         if !self.has(AUTHORITY) {
             // Then Host says it (§8.3.1).
             parse::host(self.head).map_err(HeadFault::Malformed)?;
+        }
+        if self.has(PROTOCOL) {
+            // What follows is no body.
+            return match framing::request(self.head) {
+                Ok(Framing::None) => Ok(Framing::None),
+                Ok(_) => Err(HeadFault::Malformed(Cause::BadLength)),
+                Err(cause) => Err(HeadFault::Malformed(cause)),
+            };
         }
         match framing::request(self.head) {
             Ok(Framing::None | Framing::Length(0)) if ended => Ok(Framing::None),

@@ -18,5 +18,6 @@ pub mod repeated;
 pub mod session;
 pub mod space;
 pub mod stream;
+pub mod stream_bytes;
 pub mod upload;
 pub mod writer_bell;

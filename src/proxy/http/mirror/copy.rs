@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::model::HostHeader;
-use crate::message::{Framing, Head, HeaderField};
+use crate::message::{Framing, Head, HeaderField, grpc};
 use crate::net::FreeList;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::body::Memory;
@@ -41,6 +41,8 @@ pub struct MirrorCopy {
     pub to_head: bool,
     /// Doing it twice is as good as once.
     pub is_idempotent: bool,
+    /// It is a call of gRPC.
+    pub is_call: bool,
     /// When it was made.
     pub since: Tick,
     framing: Framing,
@@ -99,6 +101,7 @@ impl MirrorCopy {
                 keep: made.keep,
                 to_head: head.method() == b"HEAD",
                 is_idempotent: head.is_idempotent(),
+                is_call: grpc::is_grpc(head),
                 since: made.now,
                 framing,
                 content: None,

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::config::model::GrpcStatuses;
 use crate::message::{Blame, Cause, Framing, Head, TargetId};
 use crate::net::{Deadline, now};
 use crate::proxy::WorkerCtx;
 use crate::proxy::dial::{self, dial_if_there_is_room};
-use crate::proxy::http::call::{Call, CallWay, Patience};
+use crate::proxy::http::call::{Call, CallTerms, CallWay, Patience};
 use crate::proxy::http::forward::failure::{fail, is_closed, unconnected};
 use crate::proxy::http::identity;
 use crate::proxy::http::request_body::RequestBody;
@@ -122,7 +123,10 @@ async fn ask_backend(
 ) -> Result<Box<Call>, Cause> {
     let config = &copy.target.config;
     let timeouts = &config.timeouts;
-    let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle, terms: None };
+    // How a call has gone its status says, also of a copy. How long it may take is the copy's own affair.
+    let is_call = config.upstream.is_grpc() && copy.is_call;
+    let terms = is_call.then(|| CallTerms::new(Tick::NEVER, GrpcStatuses::default(), false));
+    let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle, terms };
     let mut may_reuse = true;
     loop {
         let generation = lease.backend().generation();

@@ -1,16 +1,17 @@
 //! The edge of the pipeline that speaks HTTP/2 to a client.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::answer;
+use super::tunnel::ClientStream;
+use super::{answer, tunnel};
 use crate::message::{Cause, Framing, Head};
-use crate::net::relay::{BytesMoved, RelayEnd};
-use crate::net::{Deadline, Piece};
+use crate::net::relay::{BytesMoved, Early, RelayEnd};
+use crate::net::{Deadline, Piece, Stream, now};
 use crate::proxy::http::after::After;
 use crate::proxy::http::answer_body::AnswerBody;
 use crate::proxy::http::body::BodySource as _;
@@ -22,10 +23,14 @@ use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::hpack::encode;
 use crate::proxy::http::h2::session::Http2Session;
 use crate::proxy::http::h2::stream::Cut;
+use crate::proxy::http::h2::stream_bytes::StreamBytes;
 use crate::proxy::http::h2::upload::StreamUpload;
 use crate::proxy::http::identity;
+use crate::proxy::http::tunnel::relay;
+use crate::proxy::http::websocket::Lent;
 use crate::proxy::pool::Owner;
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
+use crate::tick::Tick;
 
 /// One request on a stream.
 pub(super) struct StreamEdge<'a> {
@@ -38,6 +43,10 @@ pub(super) struct StreamEdge<'a> {
     writing: Deadline,
     /// A part of the answer is with the engine.
     started: bool,
+    /// How a backend accepts the WebSocket that is asked for.
+    accept: Option<String>,
+    /// When it is over by its own word.
+    due: Cell<Tick>,
 }
 
 impl<'a> StreamEdge<'a> {
@@ -48,7 +57,21 @@ impl<'a> StreamEdge<'a> {
         upload: Option<Rc<StreamUpload>>,
     ) -> StreamEdge<'a> {
         let writing = session.client.ctx.ticker.deadline();
-        StreamEdge { session, id, upload, idle: Cell::new(None), writing, started: false }
+        StreamEdge {
+            session,
+            id,
+            upload,
+            idle: Cell::new(None),
+            writing,
+            started: false,
+            accept: None,
+            due: Cell::new(Tick::NEVER),
+        }
+    }
+
+    /// A WebSocket is asked for, which a backend accepts like this.
+    pub(super) fn expect_tunnel(&mut self, accept: Option<String>) {
+        self.accept = accept;
     }
 
     /// Sends the head of the answer.
@@ -126,12 +149,15 @@ impl<'a> StreamEdge<'a> {
     /// Ready when the client, and nobody else, has kept the stream waiting for too long.
     fn poll_slow(&self, cx: &mut Context<'_>) -> Poll<Cause> {
         if self.session.engine().is_client_slow(self.id) {
-            self.writing.set_if_clear(self.idle());
+            let due = self.due.get();
+            let left = if due == Tick::NEVER { Duration::MAX } else { due.since(now()) };
+            self.writing.set_if_clear(self.idle().min(left));
         } else {
             // It waits for its turn. Whether anything is taken at all, the connection's own deadline knows.
             self.writing.clear();
         }
-        self.writing.poll(cx).map(|()| Cause::ClientStalled)
+        let is_over = || now() >= self.due.get();
+        self.writing.poll(cx).map(|()| if is_over() { Cause::GrpcTimeout } else { Cause::ClientStalled })
     }
 
     /// Ends the answer behind its body.
@@ -179,6 +205,15 @@ impl Edge for StreamEdge<'_> {
         }
     }
 
+    fn set_due(&self, due: Tick) {
+        self.due.set(due);
+    }
+
+    fn charge_abandoned(&self) {
+        self.session.engine().charge_abandoned(now());
+        self.session.stir();
+    }
+
     async fn interim(&mut self, head: &Head) -> Result<(), Cause> {
         let lines = &mut *self.session.client.ctx.http2.encoded.borrow_mut();
         let encode = |out: &mut Vec<u8>| answer::write(out, head, Framing::None, b"", lines);
@@ -196,7 +231,9 @@ impl Edge for StreamEdge<'_> {
             return Err(Unsent { cause, started: true });
         }
         let framing = body.framing();
-        let ends = framing == Framing::None || framing == Framing::Length(0);
+        // A backend may still have to say what its call has ended with.
+        let is_empty = framing == Framing::Length(0) && body.is_done() && body.trailers().is_empty();
+        let ends = framing == Framing::None || is_empty;
         let sent = poll_fn(|cx| self.poll_head(cx, head, framing, ends)).await;
         sent.map_err(|cut| self.unsent(cut.cause))?;
         let outcome = if ends {
@@ -216,6 +253,9 @@ impl Edge for StreamEdge<'_> {
     }
 
     fn end_call(&mut self, trailers: &[u8]) -> bool {
+        if self.session.engine().is_finished_stream(self.id) {
+            return false;
+        }
         let sent = self.session.engine().send_head(self.id, true, |out| encode::trailers(out, trailers));
         self.session.stir();
         sent.is_ok()
@@ -223,13 +263,31 @@ impl Edge for StreamEdge<'_> {
 
     async fn tunnel(
         &mut self,
-        _: &Head,
-        _: &mut TunnelFar,
-        _: Duration,
-        _: &BytesMoved,
-        _: &Tunnel<'_>,
+        head: &Head,
+        backend: &mut TunnelFar,
+        idle: Duration,
+        moved: &BytesMoved,
+        listed: &Tunnel<'_>,
     ) -> TunnelEnd {
-        // No request of HTTP/2 asks for another protocol, so no 101 comes this far.
-        TunnelEnd::Relayed(RelayEnd::Client(io::ErrorKind::Unsupported.into()))
+        let Some(answer) = self.accept.as_deref().and_then(|expected| tunnel::accepted(head, expected))
+        else {
+            return TunnelEnd::Relayed(RelayEnd::Backend(io::ErrorKind::InvalidData.into()));
+        };
+        if poll_fn(|cx| self.poll_head(cx, &answer, Framing::Chunked, false)).await.is_err() {
+            return TunnelEnd::Relayed(RelayEnd::Client(io::ErrorKind::ConnectionReset.into()));
+        }
+        let on = ClientStream { session: Rc::clone(self.session), id: self.id };
+        let stream = RefCell::new(Stream::Carried(Box::new(StreamBytes::new(on))));
+        let ctx = &self.session.client.ctx;
+        let lent = Lent { buffers: &ctx.buffers, deadline: &self.writing, idle, moved };
+        let mask = ctx.chance.bits() as u32;
+        let end = relay(listed, || stream.borrow_mut(), backend, Early::default(), lent, mask).await;
+        if matches!(end, TunnelEnd::Left { client: true, .. })
+            && let Stream::Carried(stream) = &mut *stream.borrow_mut()
+        {
+            // No close will say it. A stream that was cut needs to hear nothing.
+            let _ = stream.shutdown();
+        }
+        end
     }
 }

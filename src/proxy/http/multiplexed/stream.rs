@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use super::edge::StreamEdge;
+use super::tunnel;
 use crate::message::{Cause, Framing, Head};
 use crate::net::now;
 use crate::proxy::head_buffers::MOST;
@@ -108,6 +109,7 @@ async fn exchange_one(
     let ctx = &client.ctx;
     std::mem::swap(head, &mut arrived.head);
     let ArrivedRequest { framing, started, head_read, .. } = *arrived;
+    let accept = tunnel::complete(head, &ctx.chance);
     ctx.http2.return_request(arrived);
     let here = client.take_here();
     if !here.told.is_empty() && here.told.finds_lines(head) {
@@ -123,6 +125,7 @@ async fn exchange_one(
     let after = match framing {
         Ok(Framing::None) => {
             let mut edge = StreamEdge::new(session, id, None);
+            edge.expect_tunnel(accept);
             exchange(&incoming, &mut edge, &RequestBody::Empty, space).await
         }
         Ok(framing) => {

@@ -46,6 +46,11 @@ impl Replay {
         (!self.lost.get()).then(|| Replayed { replay: Rc::clone(self), out: 0 })
     }
 
+    /// No attempt will read it from its beginning any more.
+    pub fn settle(&self) {
+        self.lost.set(true);
+    }
+
     /// True when all of it is kept: readers do not wait for the client, nor for each other.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -101,6 +106,10 @@ impl Replayed {
             let piece = client.buffers().filled(rest);
             self.out += piece.len();
             return Poll::Ready(Ok(Some(Piece::Buffer(piece))));
+        }
+        if self.replay.lost.get() && self.out > 0 && kept.borrow().capacity() > 0 {
+            // It has read what is kept, and nobody else will.
+            *kept.borrow_mut() = Vec::new();
         }
         let piece = ready!(client.poll_piece(cx))?;
         if let Some(piece) = &piece {

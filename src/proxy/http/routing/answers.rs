@@ -45,6 +45,9 @@ pub async fn deny<E: Edge>(
     if let Some(target) = recording.record.target {
         ctx.cells.refusals.refuse(target, cause);
     }
+    if cause == Cause::GrpcTimeout {
+        edge.charge_abandoned();
+    }
     let to_head = head.method() == b"HEAD";
     let (mut answer, mut body) = if grpc::is_grpc(head) {
         let (answer, ended) = own::call_answer((cause, status), recording.record.id);

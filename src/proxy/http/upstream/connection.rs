@@ -82,6 +82,7 @@ impl Drop for CutStreams<'_> {
     fn drop(&mut self) {
         self.0.engine().close(GONE);
         let _ = self.0.engine().wake_cut(usize::MAX);
+        self.0.call_ungreeted();
     }
 }
 
@@ -133,6 +134,7 @@ impl Line {
         if !self.is_greeted && session.engine().is_greeted() {
             self.is_greeted = true;
             session.call_first();
+            session.call_ungreeted();
         }
         session.call_waiting();
         if session.is_unused() {

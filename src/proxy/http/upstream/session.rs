@@ -7,11 +7,13 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use crate::net::now;
 use crate::proxy::http::h2::engine::Engine;
 use crate::proxy::http::h2::engine::to_backend::ToBackend;
 use crate::proxy::http::h2::hpack::EncodedLines;
+use crate::proxy::http::h2::stream_bytes::OnStream;
 use crate::proxy::http::h2::writer_bell::WriterBell;
 use crate::targets::Backend;
 
@@ -30,6 +32,8 @@ pub struct BackendSession {
     pub bell: WriterBell,
     /// Places that are no streams yet.
     given: Cell<usize>,
+    /// Who has to know what the backend takes.
+    ungreeted: RefCell<Vec<Waker>>,
     /// It has served a request.
     is_used: Cell<bool>,
     /// Those who wait for a place on any connection to the backend.
@@ -51,6 +55,7 @@ impl BackendSession {
             engine: RefCell::new(engine),
             bell: WriterBell::default(),
             given: Cell::new(0),
+            ungreeted: RefCell::default(),
             is_used: Cell::new(false),
             waiting,
         })
@@ -67,6 +72,24 @@ impl BackendSession {
     #[inline]
     pub fn stir(&self) {
         self.bell.stir();
+    }
+
+    /// Ready when the backend has said what it takes, or the connection is over.
+    pub fn poll_greeted(&self, cx: &Context<'_>) -> Poll<()> {
+        let engine = self.engine();
+        if engine.is_greeted() || engine.fault().is_some() {
+            return Poll::Ready(());
+        }
+        let mut ungreeted = self.ungreeted.borrow_mut();
+        if !ungreeted.iter().any(|waiting| waiting.will_wake(cx.waker())) {
+            ungreeted.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The backend has said what it takes, or won't any more.
+    pub fn call_ungreeted(&self) {
+        self.ungreeted.borrow_mut().drain(..).for_each(Waker::wake);
     }
 
     /// A place for one request; `None`: the backend takes no more on this connection.
@@ -158,6 +181,22 @@ impl StreamPlace {
             self.session.stir();
         }
         self.id != 0
+    }
+}
+
+impl OnStream for StreamPlace {
+    type Side = ToBackend;
+
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn engine(&self) -> RefMut<'_, Engine<ToBackend>> {
+        self.session.engine()
+    }
+
+    fn stir(&self) {
+        self.session.stir();
     }
 }
 

@@ -5,6 +5,7 @@
 //! knows where frames end is cut, as any other tunnel is.
 
 use std::future::poll_fn;
+use std::ops::DerefMut;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -13,9 +14,8 @@ use crate::net::relay::{BytesMoved, Early, Relay};
 use crate::net::{Deadline, FreeList, Stream, now};
 use crate::proxy::tunnels::{Leaving, Tunnel, TunnelEnd};
 
-use super::client::Client;
-
 pub mod frames;
+pub mod handshake;
 
 use frames::{FrameSender, Frames};
 
@@ -36,19 +36,20 @@ pub struct Lent<'a> {
     pub moved: &'a BytesMoved,
 }
 
-/// Relays frames until the tunnel ends, or is ended.
-pub async fn relay(
+/// Relays frames until the tunnel ends, or is ended. `client` gives the client's stream; our own last words are masked with `mask`.
+pub async fn relay<N: DerefMut<Target = Stream>>(
     tunnel: &Tunnel<'_>,
-    client: &Client,
+    client: impl Fn() -> N,
     backend: &mut Stream,
     early: Early,
     lent: Lent<'_>,
+    mask: u32,
 ) -> TunnelEnd {
     let Lent { buffers, deadline, idle, moved } = lent;
     let frames = [FrameSender::Client, FrameSender::Backend].map(Frames::of);
     let mut relay = Relay::following(frames, early, buffers, deadline, idle, moved);
     let ended = poll_fn(|cx| {
-        if let Poll::Ready(end) = relay.poll(cx, &mut client.stream(), backend) {
+        if let Poll::Ready(end) = relay.poll(cx, &mut client(), backend) {
             return Poll::Ready(Ok(end));
         }
         tunnel.poll_leave(cx).map(Err)
@@ -57,12 +58,12 @@ pub async fn relay(
         Ok(end) => return TunnelEnd::Relayed(end),
         Err(leaving) => leaving,
     };
-    let key = (client.ctx.chance.bits() as u32).to_be_bytes();
+    let key = mask.to_be_bytes();
     let mut parting = relay.part(LastWords::new(&close()), LastWords::new(&masked_close(key)));
     deadline.set_at(now().after(FRAME).min(end));
     let mut said = false;
     poll_fn(|cx| {
-        if parting.poll(cx, &mut client.stream(), backend).is_ready() {
+        if parting.poll(cx, &mut client(), backend).is_ready() {
             return Poll::Ready(());
         }
         if !said && parting.is_said() {

@@ -210,3 +210,42 @@ fn a_trailer_section_holds_nothing_that_frames_or_routes() {
     let long = "v".repeat(5000);
     assert_eq!(of(&[("x", &long), ("y", &long)]), None, "so long a section");
 }
+
+/// RFC 8441 §4.
+#[test]
+fn a_websocket_is_asked_for_as_http_1_1_does_it_and_only_whole() {
+    let connect = [(":method", "CONNECT")];
+    let with_protocol = |protocol: &'static str, more: Lines<'static>| {
+        let mut lines = with(&connect, &[]);
+        lines.push((":protocol", protocol));
+        lines.extend_from_slice(more);
+        lines
+    };
+    let more = &[("sec-websocket-version", "13"), ("sec-websocket-key", "theirs"), ("cookie", "a=b")];
+    for ended in [false, true] {
+        let (head, framing) = draft(&with_protocol("websocket", more), ended).expect("a request");
+        let expected = "GET /a?b=c HTTP/1.1\r\nhost: x:1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\ncookie: a=b\r\n";
+        assert_eq!((text(&head).as_str(), framing), (expected, Framing::None));
+        assert!(head.has(HeaderField::Upgrade));
+    }
+    let refused = draft(&with_protocol("connect-udp", &[]), false).map(|_| ());
+    assert_eq!(refused, Err(HeadFault::Refused(Cause::ConnectMethod)));
+    let malformed = |lines: Lines<'_>| {
+        let outcome = draft(lines, false).map(|(head, _)| text(&head));
+        assert!(matches!(outcome, Err(HeadFault::Malformed(_))), "{lines:?}: {outcome:?}");
+    };
+    // Another method, a part that is missing, one that is there twice, and what it must not have.
+    malformed(&[with(&[], &[]), vec![(":protocol", "websocket")]].concat());
+    for missing in [":scheme", ":path", ":authority"] {
+        let lines = with_protocol("websocket", &[]);
+        let lines: Vec<_> = lines.into_iter().filter(|(name, _)| *name != missing).collect();
+        malformed(&lines);
+    }
+    malformed(&[with_protocol("websocket", &[]), vec![(":protocol", "websocket")]].concat());
+    malformed(&[with(&connect, &[("a", "b")]), vec![(":protocol", "websocket")]].concat());
+    for line in [("upgrade", "websocket"), ("connection", "upgrade"), ("content-length", "5"), ("content-length", "0")] {
+        malformed(&[with_protocol("websocket", &[]), vec![line]].concat());
+    }
+    malformed(&[with(&[(":method", "CONNECT"), (":path", "*")], &[]), vec![(":protocol", "websocket")]].concat());
+}

@@ -10,6 +10,7 @@ use super::{Engine, Http2Fault, Outcome, Past, Role, broken};
 use crate::proxy::http::h2::budget::Toll;
 use crate::proxy::http::h2::code::ErrorCode;
 use crate::proxy::http::h2::frame::{self, FrameHead, unpadded};
+use crate::proxy::http::h2::stream::Http2Stream;
 
 /// DATA shorter than this is hardly worth its frame.
 const TINY: usize = 256;
@@ -147,7 +148,48 @@ impl<R: Role> Engine<R> {
         }
         let (front, _) = stream.held.as_slices();
         let piece = buffers.filled(&front[..front.len().min(buffers.size().min(PIECE))]);
-        let count = piece.len();
+        self.take(id, piece.len());
+        Poll::Ready(Ok(Inflow::Piece(piece)))
+    }
+
+    /// Ready when [`Engine::read_bytes`] would find something: bytes, the end, or that the stream was cut.
+    pub fn poll_readable(&mut self, id: u32, cx: &Context<'_>) -> Poll<()> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(()) };
+        if stream.cut.is_some() || stream.ended || !stream.held.is_empty() {
+            return Poll::Ready(());
+        }
+        stream.wait(cx);
+        Poll::Pending
+    }
+
+    /// The same without being woken.
+    #[must_use]
+    pub fn is_readable(&self, id: u32) -> bool {
+        let is = |stream: &Http2Stream<R::Arrived>| {
+            stream.cut.is_some() || stream.ended || !stream.held.is_empty()
+        };
+        self.streams.get(&id).is_none_or(is)
+    }
+
+    /// Reads what is here of the body of a stream: how many bytes; 0: there is nothing, or no more.
+    ///
+    /// # Errors
+    /// Why nothing more comes of it.
+    pub fn read_bytes(&mut self, id: u32, space: &mut [u8]) -> Result<usize, Cause> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Err(R::GONE) };
+        if let Some(cut) = stream.cut {
+            return Err(cut.cause);
+        }
+        let (front, _) = stream.held.as_slices();
+        let count = front.len().min(space.len());
+        space[..count].copy_from_slice(&front[..count]);
+        self.take(id, count);
+        Ok(count)
+    }
+
+    /// The first bytes that lie here of a stream were taken.
+    fn take(&mut self, id: u32, count: usize) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
         stream.held.drain(..count);
         self.space.release(count);
         stream.drained |= stream.held.is_empty();
@@ -156,7 +198,6 @@ impl<R: Role> Engine<R> {
         }
         self.give(id, count);
         self.budget.taken(count);
-        Poll::Ready(Ok(Inflow::Piece(piece)))
     }
 
     /// True when the body of a stream has come whole and nothing of it is left.

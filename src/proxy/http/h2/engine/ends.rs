@@ -125,6 +125,12 @@ impl<R: Role> Engine<R> {
         true
     }
 
+    /// True when a stream is over.
+    #[must_use]
+    pub fn is_cut(&self, id: u32) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.cut.is_some())
+    }
+
     /// Ready, with how, when a stream was cut.
     #[inline]
     pub fn poll_cut(&mut self, id: u32, cx: &Context<'_>) -> Poll<Cut> {

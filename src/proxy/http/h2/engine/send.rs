@@ -136,6 +136,12 @@ impl<R: Role> Engine<R> {
         Poll::Pending
     }
 
+    /// True when we have sent its last frame.
+    #[must_use]
+    pub fn is_finished_stream(&self, id: u32) -> bool {
+        self.streams.get(&id).is_none_or(|stream| stream.finished)
+    }
+
     /// True when it is its client that a stream waits for, and not its turn: a window is used up.
     #[must_use]
     pub fn is_client_slow(&self, id: u32) -> bool {

@@ -30,6 +30,8 @@ pub struct ToBackend {
     streams: u32,
     /// A PING was not answered yet.
     is_pinged: bool,
+    /// It takes extended CONNECT (RFC 8441).
+    connects: bool,
 }
 
 /// What has come of an answer in front of its body.
@@ -61,7 +63,7 @@ impl Engine<ToBackend> {
                 (frame::MAX_HEADER_LIST_SIZE, head),
             ],
         );
-        let side = ToBackend { streams: u32::MAX, is_pinged: false };
+        let side = ToBackend { streams: u32::MAX, is_pinged: false, connects: false };
         Engine::new(side, limits, space, out, PeerBudget::new(now, 0))
     }
 
@@ -75,6 +77,12 @@ impl Engine<ToBackend> {
         let streams = if self.greeted { self.side.streams.min(self.limits.streams) } else { 1 };
         let most = TASKS.min(streams as usize);
         most.saturating_sub(busy + self.streams.len())
+    }
+
+    /// True when it has said that it makes tunnels of streams (RFC 8441 §3).
+    #[must_use]
+    pub fn is_connecting(&self) -> bool {
+        self.side.connects
     }
 
     /// Opens a stream with the head that `encode` writes. `ends`: the request has no body. `None`: the connection takes no more.
@@ -268,8 +276,10 @@ impl Role for ToBackend {
     }
 
     fn setting(engine: &mut Engine<ToBackend>, name: u16, value: u32) -> Outcome {
-        if name == frame::MAX_CONCURRENT_STREAMS {
-            engine.side.streams = value;
+        match name {
+            frame::MAX_CONCURRENT_STREAMS => engine.side.streams = value,
+            frame::ENABLE_CONNECT_PROTOCOL => engine.side.connects = value == 1,
+            _ => {}
         }
         Ok(())
     }

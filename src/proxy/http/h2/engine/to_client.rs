@@ -53,6 +53,7 @@ impl Engine<ToClient> {
                 (frame::MAX_CONCURRENT_STREAMS, limits.streams),
                 (frame::INITIAL_WINDOW_SIZE, limits.window),
                 (frame::MAX_HEADER_LIST_SIZE, head),
+                (frame::ENABLE_CONNECT_PROTOCOL, 1),
                 (frame::NO_RFC7540_PRIORITIES, 1),
             ],
         );
@@ -79,16 +80,17 @@ impl Engine<ToClient> {
         std::mem::take(&mut self.side.misshapen)
     }
 
+    /// A stream's request was given so little time that nothing came of it.
+    pub fn charge_abandoned(&mut self, now: Tick) {
+        if let Err(fault) = self.charge(Toll::Abandoned, now) {
+            self.close(fault);
+        }
+    }
+
     /// True when a stream was cut since the last call: it may be one that has just come.
     #[must_use]
     pub fn take_cut(&mut self) -> bool {
         std::mem::take(&mut self.has_cut)
-    }
-
-    /// True when a stream is over.
-    #[must_use]
-    pub fn is_cut(&self, id: u32) -> bool {
-        self.streams.get(&id).is_some_and(|stream| stream.cut.is_some())
     }
 
     /// The request of a stream; once. With it, why the stream is over before anything was done for it.
