@@ -226,6 +226,24 @@ fn answers_that_are_none_are_a_502_and_harm_no_other_stream() {
 }
 
 #[test]
+fn a_short_answer_of_unknown_length_reached_clients_of_http_1_1_without_its_chunks() {
+    let backend = RawH2::start(|_, line| {
+        line.settings(&[]);
+        while let Some(asked) = line.asked() {
+            line.head(asked.stream, false, 200, &[]);
+            line.frame(frame::DATA, frame::END_STREAM, asked.stream, b"short");
+        }
+    });
+    let keel = keel(&backend, |_| ());
+    let mut client = keel.client();
+    for _ in 0..20 {
+        let answer = client.get("/");
+        assert_eq!((answer.text().as_str(), answer.cut), ("short", false), "{}", answer.head);
+        assert_eq!(answer.header("transfer-encoding"), Some("chunked"), "{}", answer.head);
+    }
+}
+
+#[test]
 fn a_body_that_is_longer_or_shorter_than_its_length_is_visibly_cut() {
     let backend = RawH2::start(|_, line| {
         line.settings(&[]);

@@ -52,6 +52,7 @@ mod faults;
 mod goloadbalance;
 mod grpc;
 mod grpc_ends;
+mod h2_answer_fixtures;
 mod h2_backend_faults;
 mod h2_backend_places;
 mod h2_backends;

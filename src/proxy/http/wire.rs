@@ -170,8 +170,9 @@ impl Edge for Wire<'_> {
             (true, false) => After::Linger,
         };
         let mut written = 0;
-        // A short answer that is all here has nothing to wait for but its client.
-        if body.append_rest(&mut out, SMALL) {
+        // A short answer that is all here has nothing to wait for but its client. What comes without chunks is content alone, and chunks
+        // have to be made of it.
+        if framing != Framing::Chunked && body.append_rest(&mut out, SMALL) {
             match poll_fn(|cx| Poll::Ready(self.client.stream().poll_write(cx, &out))).await {
                 Poll::Ready(Ok(count)) if count == out.len() => return Ok(after),
                 Poll::Ready(Ok(count)) => written = count,

@@ -244,8 +244,15 @@ fn a_websocket_is_asked_for_as_http_1_1_does_it_and_only_whole() {
     }
     malformed(&[with_protocol("websocket", &[]), vec![(":protocol", "websocket")]].concat());
     malformed(&[with(&connect, &[("a", "b")]), vec![(":protocol", "websocket")]].concat());
-    for line in [("upgrade", "websocket"), ("connection", "upgrade"), ("content-length", "5"), ("content-length", "0")] {
+    for line in [
+        ("upgrade", "websocket"),
+        ("connection", "upgrade"),
+        ("content-length", "5"),
+        ("content-length", "0"),
+    ] {
         malformed(&[with_protocol("websocket", &[]), vec![line]].concat());
     }
-    malformed(&[with(&[(":method", "CONNECT"), (":path", "*")], &[]), vec![(":protocol", "websocket")]].concat());
+    malformed(
+        &[with(&[(":method", "CONNECT"), (":path", "*")], &[]), vec![(":protocol", "websocket")]].concat(),
+    );
 }
