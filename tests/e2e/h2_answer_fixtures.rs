@@ -167,6 +167,12 @@ impl Form {
             && fits
     }
 
+    /// The same but for a body where none has a place.
+    fn is_plain_without_body(&self) -> bool {
+        let has_body = self.method != "HEAD" && !matches!(self.heads.last().unwrap().status(), 204 | 304);
+        !has_body && Form { body: Vec::new(), ..self.clone() }.is_plain()
+    }
+
     /// Whether it may be more than anybody has to take.
     fn is_large(&self) -> bool {
         let size = |head: &FormHead| {
@@ -260,7 +266,9 @@ fn run(forms: Vec<Form>, patience: Duration) -> usize {
             let status = form.heads.last().unwrap().status();
             assert_eq!((answer.status, &answer.body), (status, &form.body), "{name}: {}", answer.head);
         } else {
-            assert!(is_refused || answer.cut, "{name}: {} {:?}", answer.head, answer.text());
+            // What comes where no body has a place may come too late to be seen, and nobody gets it.
+            let is_late = !answer.cut && answer.body.is_empty() && form.is_plain_without_body();
+            assert!(is_refused || answer.cut || is_late, "{name}: {} {:?}", answer.head, answer.text());
         }
         let mut other: Client = keel.client();
         assert_eq!(other.get("/go").text(), "/go", "{name}");

@@ -55,6 +55,7 @@ mod grpc_ends;
 mod h2_answer_fixtures;
 mod h2_backend_faults;
 mod h2_backend_places;
+mod h2_backend_windows;
 mod h2_backends;
 mod h2_lab;
 mod h2_probes;

@@ -13,19 +13,42 @@ const LEFT_OUT: [&[u8]; 6] =
 
 /// What is never the same twice.
 const REQUEST_ID: &[u8] = b"x-request-id";
+/// The same as it is written, with a number of so many digits, and what follows at the end of a head.
+const ID_LINE: &[u8] = b"X-Request-Id: ";
+const ID: usize = 32;
+const END: &[u8] = b"\r\n\r\n";
 
 /// Appends the head that stands in `text`. `known`: lines that were encoded lately.
 pub(super) fn write(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], known: &mut EncodedLines) {
     let Parts { method, path, lines } = Parts::of(text);
     encode::pseudo(out, Pseudo::Method, method);
     encode::pseudo(out, Pseudo::Scheme, scheme);
+    encode::pseudo(out, Pseudo::Path, path);
+    // The number of the request comes last where it is ours; nearly always all that stands before it is what the last request had.
+    let end = lines.len().saturating_sub(ID_LINE.len() + ID + END.len());
+    let (run, last) = lines.split_at(end);
+    let (run, id) = match last.strip_prefix(ID_LINE) {
+        Some(id) if run.ends_with(b"\n") => (run, &id[..ID]),
+        _ => (lines, &[][..]),
+    };
+    if !known.append_run(out, run) {
+        let start = out.len();
+        write_lines(out, run, known);
+        known.learn_run(run, out, start);
+    }
+    if !id.is_empty() {
+        encode::plain_field(out, REQUEST_ID, id);
+    }
+}
+
+/// Appends what is made of all lines up to an empty one: whom it is for, and what goes on.
+fn write_lines(out: &mut Vec<u8>, lines: &[u8], known: &mut EncodedLines) {
     // Nearly always it is the first line.
     let host =
         self::lines(lines).find(|(name, _)| name.eq_ignore_ascii_case(b"host")).map(|(_, value)| value);
     if let Some(host) = host.filter(|host| !host.is_empty()) {
         encode::pseudo(out, Pseudo::Authority, host);
     }
-    encode::pseudo(out, Pseudo::Path, path);
     let mut rest = lines;
     loop {
         let (line, after) = split_line(rest);
@@ -169,8 +192,8 @@ mod tests {
         let expected = [
             ":method: POST",
             ":scheme: https",
-            ":authority: a.example:8080",
             ":path: /a?b=c",
+            ":authority: a.example:8080",
             "x-first: 1",
             "te: trailers",
             "x-empty: ",
@@ -179,9 +202,11 @@ mod tests {
         ];
         assert_eq!(read(&block), expected);
         // The same with what is known by then.
-        let mut again = Vec::new();
-        write(&mut again, text, b"https", &mut known);
-        assert_eq!(again, block);
+        for _ in 0..3 {
+            let mut again = Vec::new();
+            write(&mut again, text, b"https", &mut known);
+            assert_eq!(again, block);
+        }
     }
 
     #[test]
@@ -193,5 +218,33 @@ mod tests {
         let mut block = Vec::new();
         encode::trailers(&mut block, b"X-Sum: 6\r\nY: z\r\n");
         assert_eq!(read(&block), ["x-sum: 6", "y: z"]);
+    }
+
+    #[test]
+    fn the_number_of_a_request_is_its_own_however_often_the_rest_has_come() {
+        let mut known = EncodedLines::default();
+        let id = |number: u8| format!("{number:02}").repeat(16);
+        for number in 0..6 {
+            let text = format!(
+                "GET /{number} HTTP/1.1\r\nHost: a\r\nVia: 1.1 evenkeel\r\nX-Request-Id: {}\r\n\r\n",
+                id(number)
+            );
+            let mut block = Vec::new();
+            write(&mut block, text.as_bytes(), b"http", &mut known);
+            let expected = [
+                ":method: GET".to_owned(),
+                ":scheme: http".to_owned(),
+                format!(":path: /{number}"),
+                ":authority: a".to_owned(),
+                "via: 1.1 evenkeel".to_owned(),
+                format!("x-request-id: {}", id(number)),
+            ];
+            assert_eq!(read(&block), expected);
+            // What only looks like it is a line as any other.
+            let text = format!("GET / HTTP/1.1\r\nHost: a\r\nX: y X-Request-Id: {}\r\n\r\n", id(number));
+            let mut block = Vec::new();
+            write(&mut block, text.as_bytes(), b"http", &mut known);
+            assert_eq!(read(&block)[4], format!("x: y X-Request-Id: {}", id(number)));
+        }
     }
 }

@@ -51,8 +51,6 @@ pub struct Patience {
     pub first_byte: Duration,
     /// Between bytes.
     pub idle: Duration,
-    /// Of one that speaks gRPC.
-    pub terms: Option<CallTerms>,
 }
 
 /// One request on one connection, with the right to use the backend.
@@ -65,6 +63,8 @@ pub struct Call {
     framing: Framing,
     deadline: Deadline,
     patience: Patience,
+    /// What else holds where it is a call of gRPC. Most are none, so they don't carry it about.
+    terms: Option<Box<CallTerms>>,
     /// For whom the connection is kept afterwards.
     pub keep: Keep,
     /// Bytes of the request that were taken.
@@ -133,6 +133,7 @@ impl Call {
             framing: Framing::None,
             deadline,
             patience,
+            terms: None,
             keep: Keep::Shared,
             written: 0,
             answered: false,
@@ -248,7 +249,7 @@ impl Call {
             Poll::Ready(outcome) => {
                 self.deadline.clear();
                 if let Ok(Some(_)) = &outcome
-                    && self.patience.terms.is_some()
+                    && self.terms.is_some()
                 {
                     self.note_message();
                 }
@@ -266,8 +267,8 @@ impl Call {
 
     /// Ready with a cause when the backend, and nobody else, has kept us waiting for too long.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
-        if let Some(terms) = self.patience.terms {
-            return self.poll_terms(terms, cx);
+        if self.terms.is_some() {
+            return self.poll_terms(cx);
         }
         let sending = match self.carrier.send_state() {
             SendState::Done => false,
@@ -375,10 +376,8 @@ impl Call {
     pub fn note_answer(&mut self, answer: &Head, breaker: Option<&BreakerConfig>) {
         let status = answer.status;
         // The statuses of a breaker are 400 and above.
-        if status == 200
-            && let Some(terms) = self.patience.terms
-        {
-            return self.note_call(terms, answer);
+        if self.terms.is_some() && status == 200 {
+            return self.note_call(answer);
         }
         let heard = if status < 400 { Heard::GOOD } else { self.judge_answer(answer, breaker) };
         self.lease.note_answer(heard, self.read);
@@ -406,8 +405,8 @@ impl Call {
     /// Ends it after the whole answer was read, at `now`. The connection is kept if it may serve another request.
     pub fn complete(mut self: Box<Self>, now: Tick) {
         let is_reusable = self.carrier.is_reusable();
-        if let Some(terms) = self.patience.terms {
-            self.note_call_end(terms, now);
+        if self.terms.is_some() {
+            self.note_call_end(now);
         }
         match self.carrier {
             // Field by field: as a whole it would be copied out of its box.

@@ -14,7 +14,7 @@ use super::Call;
 use super::sending::SendState;
 
 /// The terms of one call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallTerms {
     /// When it is over, whatever it is doing.
     due: Tick,
@@ -46,9 +46,17 @@ impl CallTerms {
 }
 
 impl Call {
+    /// It is a call of gRPC, on these terms, and in its body as patient as this.
+    #[cold]
+    pub fn set_terms(&mut self, terms: CallTerms, silence: Duration) {
+        self.patience.idle = silence;
+        self.terms = Some(Box::new(terms));
+    }
+
     /// Waits for either side of a call that goes on.
     #[cold]
-    pub(super) fn poll_terms(&mut self, terms: CallTerms, cx: &mut Context<'_>) -> Poll<Cause> {
+    pub(super) fn poll_terms(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {
+        let Some(terms) = self.terms.as_deref() else { return Poll::Pending };
         let state = self.carrier.send_state();
         let is_asked = matches!(state, SendState::Done) && !self.in_body;
         let silence = match terms.due {
@@ -73,36 +81,34 @@ impl Call {
 
     /// Tells what the head of a call's answer says: how it has ended, or that it goes on.
     #[inline(never)]
-    pub(super) fn note_call(&mut self, terms: CallTerms, answer: &Head) {
+    pub(super) fn note_call(&mut self, answer: &Head) {
         self.lease.note_begun(self.read);
         if let Some(status) = GrpcStatus::of_head(answer) {
-            self.note_outcome(terms.heard(status), self.read);
+            self.note_status(Some(status), self.read);
         }
     }
 
     /// A message has come, so the backend is doing what it is to do.
     #[inline(never)]
     pub(super) fn note_message(&mut self) {
-        if self.patience.terms.is_some_and(|terms| !terms.is_told) {
-            self.note_outcome(Heard::GOOD, now());
+        if self.terms.as_ref().is_some_and(|terms| !terms.is_told) {
+            self.note_status(None, now());
         }
     }
 
     /// Tells what the end of a call's answer says, if that is something new.
     #[inline(never)]
-    pub(super) fn note_call_end(&mut self, terms: CallTerms, now: Tick) {
+    pub(super) fn note_call_end(&mut self, now: Tick) {
         let status = GrpcStatus::of_trailers(self.trailers());
-        let heard = status.map_or(Heard::GOOD, |status| terms.heard(status));
-        let is_told = self.patience.terms.is_some_and(|terms| terms.is_told);
-        if !is_told || heard != Heard::GOOD {
-            self.note_outcome(heard, now);
-        }
+        self.note_status(status, now);
     }
 
-    fn note_outcome(&mut self, heard: Heard, now: Tick) {
-        if let Some(terms) = &mut self.patience.terms {
-            terms.is_told = true;
+    /// Tells how it goes, unless that is well and was told. `None`: nobody has said that it does not.
+    fn note_status(&mut self, status: Option<GrpcStatus>, now: Tick) {
+        let Some(terms) = &mut self.terms else { return };
+        let heard = status.map_or(Heard::GOOD, |status| terms.heard(status));
+        if !std::mem::replace(&mut terms.is_told, true) || heard != Heard::GOOD {
+            self.lease.note_outcome(heard, self.read, now);
         }
-        self.lease.note_outcome(heard, self.read, now);
     }
 }

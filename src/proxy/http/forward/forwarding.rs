@@ -68,10 +68,8 @@ pub struct Effort {
     has_one_span: bool,
     /// It goes out once at most: on no connection that may turn out to be closed.
     pub is_once: bool,
-    /// It is a call of gRPC, and its target speaks that.
-    pub is_call: bool,
-    /// When it is over by its own word. Not asked where it is no such call.
-    due: Tick,
+    /// Of a call of gRPC to a target that speaks it.
+    pub call: Option<Box<CallEffort>>,
     /// Where it has been without success. Most never fail, so they don't carry it about.
     pub(super) been: Option<Box<Been>>,
     /// How long it may take, if that is limited.
@@ -86,6 +84,12 @@ impl Effort {
     pub fn of_question() -> Effort {
         Effort { has_one_span: true, ..Effort::default() }
     }
+}
+
+/// What a call of gRPC is given.
+pub struct CallEffort {
+    /// When it is over by its own word.
+    due: Tick,
 }
 
 /// Where a request has been without success.
@@ -120,14 +124,14 @@ impl<'a, E: Edge> Forwarding<'a, E> {
             });
         }
         let mut due = Tick::NEVER;
-        let mut may_repeat = repeats && self.is_idempotent();
         if target.config.upstream.is_grpc() {
             due = self.begin_call()?;
-            // A stream that a backend has not begun is opened again, whatever it asks for.
-            may_repeat |= self.effort.is_call;
         }
         self.effort.alarm = Alarm::new(&self.rules.timeouts, &self.ctx.ticker, self.record.routed, due);
-        if may_repeat && let RequestBody::Client(client) = self.body {
+        // A stream that a backend has not begun is opened again, whatever it asks for.
+        if let RequestBody::Client(client) = self.body
+            && (repeats && self.is_idempotent() || self.effort.call.is_some())
+        {
             self.effort.replay = Replay::new(client);
         }
         Ok(())
@@ -136,12 +140,12 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     /// Finds out what its call is given: when it is over.
     #[inline(never)]
     fn begin_call(&mut self) -> Result<Tick, Cause> {
-        self.effort.is_call = grpc::is_grpc(self.head);
-        self.effort.due = due_of(self.head, self.record.head_read);
-        if self.effort.due != Tick::NEVER && self.effort.due <= now() {
-            return Err(Cause::GrpcTimeout);
+        if !grpc::is_grpc(self.head) {
+            return Ok(Tick::NEVER);
         }
-        Ok(self.effort.due)
+        let due = due_of(self.head, self.record.head_read);
+        self.effort.call = Some(Box::new(CallEffort { due }));
+        if due != Tick::NEVER && due <= now() { Err(Cause::GrpcTimeout) } else { Ok(due) }
     }
 
     /// True when doing it twice is as good as once. A change of protocol is not.
@@ -216,7 +220,7 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     /// Whether the answer that came is one for which another backend may be tried, and as what.
     #[inline]
     pub(super) fn unwanted(&self) -> Option<FailedAttempt> {
-        if self.answer.status < 400 && !self.effort.is_call {
+        if self.answer.status < 400 && self.effort.call.is_none() {
             return None;
         }
         let retries = self.rules.retries.as_ref()?;
@@ -271,28 +275,36 @@ impl<E: Edge> Forwarding<'_, E> {
         let (head, upgrade, edits) = (self.head, self.upgrade, self.edits.as_ref());
         OutgoingHead { head, framing: body.framing(), upgrade, about, span, host, edits }.write(&mut out);
         let timeouts = &self.rules.timeouts;
-        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle, terms: None };
-        let patience = if self.target.config.upstream.is_grpc() { self.of_call(patience) } else { patience };
+        let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
         let mut call = Call::new(self.ctx, lease, generation, way, out, body, patience);
         call.keep = self.keep;
-        if self.upgrade.is_some() {
-            call.expect_tunnel();
+        if self.target.config.upstream.is_http2() {
+            self.fit_to_http2(&mut call);
         }
         call
     }
 
-    /// The patience with a backend that speaks gRPC.
+    /// Tells a call what holds for it on a stream beside what holds everywhere.
     #[inline(never)]
-    fn of_call(&self, patience: Patience) -> Patience {
+    fn fit_to_http2(&self, call: &mut Call) {
+        if self.upgrade.is_some() {
+            call.expect_tunnel();
+        }
+        let is_call = self.effort.call.is_some();
+        if !self.target.config.upstream.is_grpc() || !is_call && !grpc::is_web(self.head) {
+            return;
+        }
         let breaker = self.target.config.resilience.breaker.as_ref();
         let counts = |status: GrpcStatus| {
             breaker.is_some_and(|breaker| breaker.statuses.iter().any(|on| on.contains(&status.http())))
         };
-        if !self.effort.is_call && !grpc::is_web(self.head) {
-            return patience;
-        }
-        let terms = CallTerms::new(self.effort.due, GrpcStatuses::of(counts), self.effort.is_call);
-        Patience { idle: self.rules.timeouts.tunnel, terms: Some(terms), ..patience }
+        let terms = CallTerms::new(self.due(), GrpcStatuses::of(counts), is_call);
+        call.set_terms(terms, self.rules.timeouts.tunnel);
+    }
+
+    /// When it is over by its own word.
+    fn due(&self) -> Tick {
+        self.effort.call.as_ref().map_or(Tick::NEVER, |call| call.due)
     }
 
     /// What the request needs of a pooled connection.

@@ -282,6 +282,7 @@ impl<'a> RequestDraft<'a> {
     }
 
     /// Writes Host if there is an authority.
+    #[inline(always)]
     fn begin_lines(&mut self) -> Result<(), HeadFault> {
         let DraftSpace { authority, host, .. } = &mut *self.space;
         if self.seen & AUTHORITY != 0 {

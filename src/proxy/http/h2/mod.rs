@@ -15,6 +15,7 @@ pub mod hpack;
 pub mod output;
 pub mod priority;
 pub mod repeated;
+pub mod repeated_answers;
 pub mod session;
 pub mod space;
 pub mod stream;

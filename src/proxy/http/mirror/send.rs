@@ -125,8 +125,7 @@ async fn ask_backend(
     let timeouts = &config.timeouts;
     // How a call has gone its status says, also of a copy. How long it may take is the copy's own affair.
     let is_call = config.upstream.is_grpc() && copy.is_call;
-    let terms = is_call.then(|| CallTerms::new(Tick::NEVER, GrpcStatuses::default(), false));
-    let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle, terms };
+    let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
     let mut may_reuse = true;
     loop {
         let generation = lease.backend().generation();
@@ -168,6 +167,9 @@ async fn ask_backend(
             copy.body(&ctx.buffers).map_or(RequestBody::Empty, |body| RequestBody::Memory(Box::new(body)));
         let mut call = Call::new(ctx, lease, generation, way, out, body, patience);
         call.keep = copy.keep;
+        if is_call {
+            call.set_terms(CallTerms::new(Tick::NEVER, GrpcStatuses::default(), false), timeouts.idle);
+        }
         let outcome = loop {
             let head = poll_fn(|cx| match call.poll_head(cx, answer, copy.to_head) {
                 Poll::Ready(outcome) => Poll::Ready(outcome),

@@ -16,6 +16,7 @@ use crate::proxy::http::h2::frame::{self, PREFACE};
 use crate::proxy::http::h2::hpack::EncodedLines;
 use crate::proxy::http::h2::output::Output;
 use crate::proxy::http::h2::priority::Priority;
+use crate::proxy::http::h2::repeated_answers::RepeatedAnswers;
 use crate::proxy::http::h2::space::Http2Space;
 use crate::proxy::http::h2::stream::{ArrivedAnswer, Cut, Http2Stream};
 
@@ -32,6 +33,8 @@ pub struct ToBackend {
     is_pinged: bool,
     /// It takes extended CONNECT (RFC 8441).
     connects: bool,
+    /// Answers that have come before.
+    repeated: RepeatedAnswers,
 }
 
 /// What has come of an answer in front of its body.
@@ -63,7 +66,8 @@ impl Engine<ToBackend> {
                 (frame::MAX_HEADER_LIST_SIZE, head),
             ],
         );
-        let side = ToBackend { streams: u32::MAX, is_pinged: false, connects: false };
+        let repeated = RepeatedAnswers::default();
+        let side = ToBackend { streams: u32::MAX, is_pinged: false, connects: false, repeated };
         Engine::new(side, limits, space, out, PeerBudget::new(now, 0))
     }
 
@@ -192,11 +196,25 @@ impl Engine<ToBackend> {
     /// The head of an answer that came whole.
     fn answer(&mut self, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome {
         let mut answer = self.space.take_answer();
-        let mut draft = AnswerDraft::new(&mut answer.head, self.limits.head);
-        self.decode(block, |line| draft.line(line))?;
+        let to_head = self.streams.get(&id).is_some_and(|stream| stream.arrived.to_head);
+        let (changes, form) = (self.decoder.changes(), (ends, to_head));
+        let framing = match self.side.repeated.find(block, changes, form, &mut answer.head) {
+            Some(framing) => Some(framing),
+            None => {
+                let mut draft = AnswerDraft::new(&mut answer.head, self.limits.head);
+                self.decode(block, |line| draft.line(line))?;
+                let framing = draft.finish(ends, to_head);
+                if let Some(framing) = framing
+                    && changes == self.decoder.changes()
+                {
+                    self.side.repeated.note(block, changes, form, &answer.head, framing);
+                }
+                framing
+            }
+        };
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let arrived = &mut stream.arrived;
-        let Some(framing) = draft.finish(ends, arrived.to_head) else {
+        let Some(framing) = framing else {
             return self.refuse(id, ErrorCode::PROTOCOL_ERROR, Cause::BadAnswer, now);
         };
         answer.framing = framing;

@@ -70,6 +70,14 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     string::<false>(out, value);
 }
 
+/// The same of a line whose value is never the same twice and hardly gets shorter: as it is.
+pub fn plain_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    integer::write(out, UNINDEXED, NAME_BITS, 0);
+    string::<true>(out, name);
+    integer::write(out, 0, 7, value.len());
+    out.extend_from_slice(value);
+}
+
 /// Appends a trailer section: lines with their CRLFs.
 pub fn trailers(out: &mut Vec<u8>, lines: &[u8]) {
     let mut rest = lines;
