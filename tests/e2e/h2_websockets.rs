@@ -3,11 +3,14 @@
 use std::future::poll_fn;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Mutex, mpsc};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use evenkeel::config::model::{Config, Http2, Protocol, UpstreamProtocol};
 use evenkeel::message::Cause;
+use evenkeel::proxy::http::h2::code::ErrorCode;
+use evenkeel::proxy::http::h2::frame;
 use evenkeel::proxy::http::websocket::handshake;
 use fake_backend::{Behaviour, Ending, Fault, Running, pattern};
 use h2::ext::Protocol as Tunnelled;
@@ -16,7 +19,7 @@ use http::{HeaderMap, Request};
 use hyper::body::Bytes;
 
 use super::support::h2::H2Client;
-use super::support::h2_backend::RawH2;
+use super::support::h2_backend::{Asked, BackendLine, RawH2};
 use super::support::{Keel, accept, config, eventually, fakes, recording};
 
 /// A WebSocket on a stream.
@@ -205,8 +208,13 @@ fn a_protocol_that_nobody_knows_and_a_route_without_upgrades_make_no_tunnel() {
     let keel =
         front(&[backend.addr()], UpstreamProtocol::Http, |config| config.targets[0].upgrade = Vec::new());
     let client = H2Client::connect(keel.address());
-    // It is asked as if nothing had been said of a WebSocket.
-    assert_eq!(open(&client, "/", &[]).map(|_| ()).err(), None);
+    // It is asked as if nothing had been said of a WebSocket, and an answer that would look like one is none.
+    assert_eq!(open(&client, "/", &[]).map(|_| ()).err(), Some(502));
+    let missing = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    backend.behave(
+        Behaviour::fault(Fault::Raw { bytes: missing.as_bytes().to_vec(), ending: Ending::Close }).times(1),
+    );
+    assert_eq!(open(&client, "/", &[]).map(|_| ()).err(), Some(404));
     let head = backend.take_requests().pop().unwrap().head_text().to_lowercase();
     assert!(!head.contains("upgrade: websocket"), "{head}");
     let request = Request::builder()
@@ -339,4 +347,103 @@ fn a_websocket_whose_backend_is_taken_out_hears_1001_on_both_sides() {
     far.write_all(&[0x88, 2, 0x03, 0xe9]).unwrap();
     assert_eq!(socket.rest(), Ok(Vec::new()), "it ends as a WebSocket does");
     assert_eq!(client.get("/").text(), "Hello from fake-1", "its connection goes on");
+}
+
+/// Takes tunnels, each of them as far as `script` goes with it.
+fn tunnels(window: u32, script: impl Fn(&mut BackendLine, &Asked) + Send + Sync + 'static) -> RawH2 {
+    RawH2::start(move |_, line| {
+        line.settings(&[(frame::ENABLE_CONNECT_PROTOCOL, 1), (frame::INITIAL_WINDOW_SIZE, window)]);
+        while let Some(asked) = line.asked() {
+            if asked.method == "CONNECT" {
+                script(line, &asked);
+            } else {
+                line.answer(asked.stream, &asked.path);
+            }
+        }
+    })
+}
+
+#[test]
+fn a_client_that_leaves_a_tunnel_whose_backend_takes_nothing_is_noticed() {
+    let backend = tunnels(4, |line, asked| line.head(asked.stream, false, 200, &[]));
+    let keel = front(&[backend.address], UpstreamProtocol::H2, |_| ());
+    let client = H2Client::connect(keel.address());
+    assert_eq!(client.get("/hello").text(), "/hello");
+    let mut socket = open(&client, "/", &[]).unwrap();
+    socket.send(b"more than the backend takes");
+    eventually("a part has gone", || keel.server.targets()[0].backends[0].in_flight() == 1);
+    socket.send.send_reset(Reason::CANCEL);
+    eventually("no stream is left", || keel.server.targets()[0].backends[0].in_flight() == 0);
+}
+
+#[test]
+fn a_tunnel_whose_backend_has_ended_and_wants_nothing_more_sends_it_nothing_more() {
+    let after = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&after);
+    let backend = RawH2::start(move |_, line| {
+        line.settings(&[(frame::ENABLE_CONNECT_PROTOCOL, 1)]);
+        let mut ended = 0;
+        while let Some(came) = line.next() {
+            match came.kind {
+                frame::HEADERS => {
+                    let asked = line.request(&came);
+                    if asked.method == "CONNECT" {
+                        line.head(asked.stream, false, 200, &[]);
+                        line.frame(frame::DATA, frame::END_STREAM, asked.stream, b"bye");
+                        line.reset(asked.stream, ErrorCode::NO_ERROR);
+                        ended = asked.stream;
+                    } else {
+                        line.answer(asked.stream, &asked.path);
+                    }
+                }
+                frame::DATA if came.stream == ended => {
+                    count.fetch_add(1, Ordering::AcqRel);
+                }
+                _ => {}
+            }
+        }
+    });
+    let keel = front(&[backend.address], UpstreamProtocol::H2, |_| ());
+    let client = H2Client::connect(keel.address());
+    let mut socket = open(&client, "/", &[]).unwrap();
+    assert_eq!(socket.rest(), Ok(b"bye".to_vec()));
+    for _ in 0..5 {
+        socket.send(b"still here");
+    }
+    socket.finish();
+    eventually("no stream is left", || keel.server.targets()[0].backends[0].in_flight() == 0);
+    assert_eq!(client.get("/hello").text(), "/hello");
+    assert_eq!((after.load(Ordering::Acquire), backend.connections()), (0, 1));
+}
+
+#[test]
+fn a_request_with_a_body_that_asks_for_a_websocket_is_no_tunnel() {
+    let backend = tunnels(65_535, |_, asked| panic!("{asked:?}"));
+    let keel = front(&[backend.address], UpstreamProtocol::H2, |_| ());
+    let lines = "Host: test\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n";
+    for ask in [
+        format!("POST /a HTTP/1.1\r\n{lines}Content-Length: 4\r\n\r\nbody"),
+        format!("GET /a HTTP/1.1\r\n{lines}Content-Length: 4\r\n\r\nbody"),
+        format!("POST /a HTTP/1.1\r\n{lines}Content-Length: 0\r\n\r\n"),
+    ] {
+        let answer = keel.client().ask(&ask);
+        assert_eq!((answer.status, answer.text().as_str()), (200, "/a"), "{ask}");
+    }
+}
+
+#[test]
+fn what_a_backend_says_of_a_length_or_a_key_is_nothing_of_a_tunnel_s() {
+    let backend = tunnels(65_535, |line, asked| {
+        let key = asked.lines.iter().any(|(name, _)| name == handshake::KEY);
+        assert!(!key, "{asked:?}");
+        line.head(asked.stream, false, 200, &[("content-length", "2"), (handshake::ACCEPT, "theirs")]);
+        line.frame(frame::DATA, 0, asked.stream, b"longer");
+    });
+    let keel = front(&[backend.address], UpstreamProtocol::H2, |_| ());
+    let client = H2Client::connect(keel.address());
+    let mut socket = open(&client, "/", &[]).unwrap();
+    assert!(
+        !socket.headers.contains_key("content-length") && !socket.headers.contains_key(handshake::ACCEPT)
+    );
+    assert_eq!(socket.take(6), b"longer");
 }

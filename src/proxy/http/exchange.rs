@@ -18,7 +18,6 @@ use crate::proxy::recording::Recording;
 use crate::proxy::tunnels::{TunnelEnd, TunnelKind};
 use crate::snapshot::{Destination, RouteCache};
 use crate::targets::Outcome;
-use crate::tick::Tick;
 
 use super::after::After;
 use super::answer_body::AnswerBody;
@@ -30,7 +29,7 @@ use super::call::Call;
 use super::compressed::answer::compressed;
 use super::edge::{Edge, Unsent};
 use super::forward::forward;
-use super::forward::forwarding::{Effort, Forwarding, due_of};
+use super::forward::forwarding::{Effort, Forwarding};
 use super::gate::blocked::is_kept_out;
 use super::hash_key::Sender;
 use super::identity;
@@ -116,9 +115,6 @@ pub async fn exchange<E: Edge>(
     }
     if let Some(idle) = route.config.own.idle {
         edge.set_idle(idle);
-    }
-    if target.config.upstream.is_grpc() {
-        be_patient(edge, body, head, (recording.record.head_read, rules.timeouts.tunnel));
     }
 
     // The head of an answer that others got as well.
@@ -228,19 +224,6 @@ pub async fn exchange<E: Edge>(
         attempt.end = now;
     }
     after
-}
-
-/// Calls of gRPC may be silent for long in either direction, and how long is the call's own affair.
-#[inline(never)]
-fn be_patient<E: Edge>(edge: &E, body: &RequestBody, head: &Head, (start, silence): (Tick, Duration)) {
-    if !grpc::is_grpc(head) && !grpc::is_web(head) {
-        return;
-    }
-    edge.set_idle(silence);
-    edge.set_due(due_of(head, start));
-    if let RequestBody::Client(body) = body {
-        body.set_unhurried();
-    }
 }
 
 /// What a call of gRPC has ended with; `None`: it was none, or nobody has said.

@@ -162,6 +162,9 @@ impl Lease {
     pub fn note_begun(&self, now: Tick) {
         self.told.set(Told { answered: true, ..self.told.get() });
         self.backend.attempt_counts().note(false, now.since(self.picked));
+        if self.is_heard() {
+            self.backend.answers().note_begun();
+        }
     }
 
     /// Notes how such an answer, begun at `begun`, has turned out; again when it has turned out worse.

@@ -247,6 +247,11 @@ impl Answers {
         self.note(false, None, now, |pace| pace.answer(took, now));
     }
 
+    /// Notes that an answer has begun of which it is not known yet how good it is: nobody waits for a sign of life.
+    pub(in crate::targets) fn note_begun(&self) {
+        self.asked.store(0, Ordering::Relaxed);
+    }
+
     /// Notes a fault, and for how long the backend asks to be left alone.
     pub(in crate::targets) fn note_fault(&self, retry_after: Option<Duration>, now: Tick) {
         self.note(true, retry_after, now, |pace| pace.fail(now));

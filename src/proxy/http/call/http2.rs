@@ -93,17 +93,18 @@ impl Http2Call {
         if !self.place.session().engine().is_connecting() {
             return Poll::Ready(None);
         }
-        let (Some(head), scheme) = (self.head.take(), self.scheme) else { return Poll::Ready(None) };
-        let Some(accept) = http2_head::accept(&head) else {
-            self.head = Some(head);
-            return Poll::Ready(None);
-        };
+        // What is a body would be taken for bytes of the tunnel.
+        let has_body = !matches!(self.body.framing(), Framing::None | Framing::Length(0));
+        let accept = self.head.as_ref().filter(|_| !has_body).and_then(|head| http2_head::accept(head));
+        let (Some(accept), scheme) = (accept, self.scheme) else { return Poll::Ready(None) };
+        let Some(head) = self.head.take() else { return Poll::Ready(None) };
         let write = |out: &mut Vec<u8>, lines: &mut EncodedLines| {
             http2_head::write_connect(out, &head, scheme, lines)
         };
         if !self.place.open(false, false, write) {
             return Poll::Ready(Some(SendEnd::Refused));
         }
+        self.place.session().engine().make_tunnel(self.place.id());
         self.written += head.len() as u64;
         self.accept = Some(accept);
         Poll::Ready(Some(SendEnd::Whole))

@@ -28,7 +28,7 @@ pub(super) fn write(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], known: &mut E
     let end = lines.len().saturating_sub(ID_LINE.len() + ID + END.len());
     let (run, last) = lines.split_at(end);
     let (run, id) = match last.strip_prefix(ID_LINE) {
-        Some(id) if run.ends_with(b"\n") => (run, &id[..ID]),
+        Some(id) if run.ends_with(b"\n") && id[..ID].iter().all(u8::is_ascii_hexdigit) => (run, &id[..ID]),
         _ => (lines, &[][..]),
     };
     if !known.append_run(out, run) {
@@ -73,11 +73,16 @@ fn write_lines(out: &mut Vec<u8>, lines: &[u8], known: &mut EncodedLines) {
 pub(super) fn write_connect(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], _: &mut EncodedLines) {
     let Parts { path, lines, .. } = Parts::of(text);
     encode::pseudo(out, Pseudo::Method, b"CONNECT");
-    encode::pseudo(out, Pseudo::Protocol, value_of(lines, b"upgrade"));
+    encode::pseudo(out, Pseudo::Protocol, b"websocket");
     encode::pseudo(out, Pseudo::Scheme, scheme);
     encode::pseudo(out, Pseudo::Authority, value_of(lines, b"host"));
     encode::pseudo(out, Pseudo::Path, path);
-    let goes_on = |name: &[u8]| !is_left_out(name) && !name.eq_ignore_ascii_case(handshake::KEY.as_bytes());
+    let is_ours = |name: &[u8]| {
+        [handshake::KEY.as_bytes(), b"content-length"]
+            .iter()
+            .any(|left_out| name.eq_ignore_ascii_case(left_out))
+    };
+    let goes_on = |name: &[u8]| !is_left_out(name) && !is_ours(name);
     for (name, value) in self::lines(lines).filter(|(name, _)| goes_on(name)) {
         encode::field(out, name, value);
     }
@@ -86,14 +91,20 @@ pub(super) fn write_connect(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], _: &m
 /// What a server of HTTP/1.1 would answer to the key that stands in `text`; `None`: it asks for no WebSocket.
 #[cold]
 pub(super) fn accept(text: &[u8]) -> Option<String> {
-    let lines = Parts::of(text).lines;
-    let is_websocket = value_of(lines, b"upgrade").eq_ignore_ascii_case(b"websocket");
+    let Parts { method, lines, .. } = Parts::of(text);
+    let is_websocket = method == b"GET" && value_of(lines, b"upgrade").eq_ignore_ascii_case(b"websocket");
     is_websocket.then(|| handshake::accept(value_of(lines, handshake::KEY.as_bytes())))
 }
 
 /// Makes the answer to an extended CONNECT what HTTP/1.1 has for it.
 #[cold]
 pub(super) fn switch(head: &mut Head, accept: &str) {
+    let is_ours = |name: &[u8]| {
+        [handshake::ACCEPT.as_bytes(), b"content-length"]
+            .iter()
+            .any(|left_out| name.eq_ignore_ascii_case(left_out))
+    };
+    *head = head.without(is_ours);
     head.status = 101;
     head.push(b"connection", b"upgrade");
     head.push(b"upgrade", b"websocket");
@@ -245,6 +256,12 @@ mod tests {
             let mut block = Vec::new();
             write(&mut block, text.as_bytes(), b"http", &mut known);
             assert_eq!(read(&block)[4], format!("x: y X-Request-Id: {}", id(number)));
+            // Nor is a shorter one with another line behind it that number.
+            let text =
+                b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: 0123456789012\r\nVia: 1.1 evenkeel\r\n\r\n";
+            let mut block = Vec::new();
+            write(&mut block, text, b"http", &mut known);
+            assert_eq!(read(&block)[4..], ["x-request-id: 0123456789012", "via: 1.1 evenkeel"]);
         }
     }
 }

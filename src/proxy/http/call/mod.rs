@@ -376,8 +376,8 @@ impl Call {
     pub fn note_answer(&mut self, answer: &Head, breaker: Option<&BreakerConfig>) {
         let status = answer.status;
         // The statuses of a breaker are 400 and above.
-        if self.terms.is_some() && status == 200 {
-            return self.note_call(answer);
+        if self.terms.is_some() && self.note_call(answer) {
+            return;
         }
         let heard = if status < 400 { Heard::GOOD } else { self.judge_answer(answer, breaker) };
         self.lease.note_answer(heard, self.read);

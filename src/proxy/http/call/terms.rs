@@ -79,13 +79,21 @@ impl Call {
         })
     }
 
-    /// Tells what the head of a call's answer says: how it has ended, or that it goes on.
+    /// Tells what the head of a call's answer says: how it has ended, or that it goes on. False: it is no answer of gRPC, and what it says in
+    /// HTTP is all that there is.
     #[inline(never)]
-    pub(super) fn note_call(&mut self, answer: &Head) {
+    pub(super) fn note_call(&mut self, answer: &Head) -> bool {
+        if answer.status != 200 {
+            if let Some(terms) = &mut self.terms {
+                terms.is_told = true;
+            }
+            return false;
+        }
         self.lease.note_begun(self.read);
         if let Some(status) = GrpcStatus::of_head(answer) {
             self.note_status(Some(status), self.read);
         }
+        true
     }
 
     /// A message has come, so the backend is doing what it is to do.

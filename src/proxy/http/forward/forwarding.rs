@@ -140,10 +140,21 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     /// Finds out what its call is given: when it is over.
     #[inline(never)]
     fn begin_call(&mut self) -> Result<Tick, Cause> {
-        if !grpc::is_grpc(self.head) {
+        let is_call = grpc::is_grpc(self.head);
+        if !is_call && !grpc::is_web(self.head) {
             return Ok(Tick::NEVER);
         }
-        let due = due_of(self.head, self.record.head_read);
+        // It may be silent for long in either direction, and how long is its own affair.
+        self.edge.set_idle(self.rules.timeouts.tunnel);
+        if let RequestBody::Client(body) = self.body {
+            body.set_unhurried();
+        }
+        if !is_call {
+            return Ok(Tick::NEVER);
+        }
+        let given = grpc::timeout_of(self.head);
+        let due = given.map_or(Tick::NEVER, |given| self.record.head_read.after(given));
+        self.edge.set_due(due);
         self.effort.call = Some(Box::new(CallEffort { due }));
         if due != Tick::NEVER && due <= now() { Err(Cause::GrpcTimeout) } else { Ok(due) }
     }
@@ -232,13 +243,6 @@ impl<'a, E: Edge> Forwarding<'a, E> {
         let ended = GrpcStatus::of_head(self.answer).filter(|ended| retries.on_grpc.has(*ended));
         ended.map(FailedAttempt::Grpc)
     }
-}
-
-/// When a request is over by its own word, whose head was complete at `start`: only calls of gRPC have one.
-#[must_use]
-pub fn due_of(head: &Head, start: Tick) -> Tick {
-    let given = if grpc::is_grpc(head) { grpc::timeout_of(head) } else { None };
-    given.map_or(Tick::NEVER, |given| start.after(given))
 }
 
 /// What a backend gets as Host where that is not what the client sent.

@@ -59,6 +59,10 @@ impl<T: OnStream> Carried for StreamBytes<T> {
 
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut engine = self.on.engine();
+        if engine.is_finished_stream(self.on.id()) && !engine.is_cut(self.on.id()) {
+            // The other side wants no more of it, and may still have something to say: it has ended, and has reset what was to come.
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let Ok(room) = ready!(engine.poll_room(self.on.id(), cx)) else { return Poll::Ready(cut()) };
         let count = room.min(bytes.len());
         engine.send_data(self.on.id(), &bytes[..count], false);
@@ -68,7 +72,7 @@ impl<T: OnStream> Carried for StreamBytes<T> {
     }
 
     fn shutdown(&mut self) -> io::Result<()> {
-        if !std::mem::replace(&mut self.is_shut, true) {
+        if !std::mem::replace(&mut self.is_shut, true) && !self.on.engine().is_finished_stream(self.on.id()) {
             self.on.engine().send_data(self.on.id(), &[], true);
             self.on.stir();
         }

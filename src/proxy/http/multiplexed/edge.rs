@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -230,6 +231,10 @@ impl Edge for StreamEdge<'_> {
             self.session.stir();
             return Err(Unsent { cause, started: true });
         }
+        if self.accept.is_some() && (200..300).contains(&head.status) {
+            // Its client would take that for its WebSocket (RFC 8441 §5), and what follows for frames.
+            return Err(self.unsent(Cause::BadAnswer));
+        }
         let framing = body.framing();
         // A backend may still have to say what its call has ended with.
         let is_empty = framing == Framing::Length(0) && body.is_done() && body.trailers().is_empty();
@@ -281,7 +286,22 @@ impl Edge for StreamEdge<'_> {
         let ctx = &self.session.client.ctx;
         let lent = Lent { buffers: &ctx.buffers, deadline: &self.writing, idle, moved };
         let mask = ctx.chance.bits() as u32;
-        let end = relay(listed, || stream.borrow_mut(), backend, Early::default(), lent, mask).await;
+        let end = {
+            let mut relay =
+                pin!(relay(listed, || stream.borrow_mut(), backend, Early::default(), lent, mask));
+            poll_fn(|cx| {
+                let end = relay.as_mut().poll(cx);
+                if end.is_pending() {
+                    // While both directions wait for the backend nobody else looks at the client.
+                    let cut = self.session.engine().poll_cut(self.id, cx);
+                    return cut.map(|_| {
+                        TunnelEnd::Relayed(RelayEnd::Client(io::ErrorKind::ConnectionReset.into()))
+                    });
+                }
+                end
+            })
+            .await
+        };
         if matches!(end, TunnelEnd::Left { client: true, .. })
             && let Stream::Carried(stream) = &mut *stream.borrow_mut()
         {

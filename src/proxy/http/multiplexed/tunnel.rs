@@ -27,7 +27,11 @@ pub(super) fn accepted(head: &Head, expected: &str) -> Option<Head> {
     if head.named(handshake::ACCEPT) != Some(expected.as_bytes()) {
         return None;
     }
-    let mut answer = head.without(|name| name.eq_ignore_ascii_case(handshake::ACCEPT.as_bytes()));
+    // A length says nothing about what follows (RFC 9110 §9.3.6).
+    let is_left_out = |name: &[u8]| {
+        [handshake::ACCEPT.as_bytes(), b"content-length"].iter().any(|other| name.eq_ignore_ascii_case(other))
+    };
+    let mut answer = head.without(is_left_out);
     answer.status = 200;
     Some(answer)
 }

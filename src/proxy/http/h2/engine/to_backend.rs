@@ -48,6 +48,8 @@ pub struct ArrivingAnswer {
     is_final: bool,
     /// It is for HEAD.
     to_head: bool,
+    /// A tunnel is to be made of its stream: what follows a good answer is no body (RFC 8441 §5).
+    to_tunnel: bool,
 }
 
 impl Engine<ToBackend> {
@@ -116,6 +118,13 @@ impl Engine<ToBackend> {
             self.leave();
         }
         Some(id)
+    }
+
+    /// A stream that was just opened asks for a tunnel.
+    pub fn make_tunnel(&mut self, id: u32) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.arrived.to_tunnel = true;
+        }
     }
 
     /// The next head of an answer, if it is here.
@@ -218,7 +227,8 @@ impl Engine<ToBackend> {
             return self.refuse(id, ErrorCode::PROTOCOL_ERROR, Cause::BadAnswer, now);
         };
         answer.framing = framing;
-        let is_final = answer.head.status >= 200;
+        let status = answer.head.status;
+        let is_final = status >= 200;
         arrived.is_final = is_final;
         match &arrived.next {
             None => arrived.next = Some(answer),
@@ -229,7 +239,9 @@ impl Engine<ToBackend> {
         }
         if is_final {
             stream.ended = ends;
+            let is_tunnel = arrived.to_tunnel && (200..300).contains(&status);
             stream.expected = match framing {
+                _ if is_tunnel => None,
                 Framing::None => Some(0),
                 Framing::Length(length) => Some(length),
                 Framing::Chunked | Framing::UntilClose => None,

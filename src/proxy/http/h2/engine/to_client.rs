@@ -83,7 +83,7 @@ impl Engine<ToClient> {
     /// A stream's request was given so little time that nothing came of it.
     pub fn charge_abandoned(&mut self, now: Tick) {
         if let Err(fault) = self.charge(Toll::Abandoned, now) {
-            self.close(fault);
+            self.fail(fault);
         }
     }
 
