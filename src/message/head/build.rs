@@ -89,6 +89,14 @@ impl Head {
         }
     }
 
+    /// All lines with their CRLFs, as they stand one behind the other.
+    #[inline]
+    #[must_use]
+    pub fn line_bytes(&self) -> &[u8] {
+        let whole = self.start_and_lines();
+        self.at(Span { start: self.start_line().end, ..whole })
+    }
+
     /// Appends a whole line, `name: value` and its CRLF, whose name has `name` bytes. It must be valid.
     #[inline]
     pub fn push_line(&mut self, field: HeaderField, line: &[u8], name: usize) {

@@ -68,8 +68,8 @@ pub struct Effort {
     has_one_span: bool,
     /// It goes out once at most: on no connection that may turn out to be closed.
     pub is_once: bool,
-    /// Of a call of gRPC to a target that speaks it.
-    pub call: Option<Box<CallEffort>>,
+    /// It is a call of gRPC, and its target speaks that.
+    pub is_call: bool,
     /// Where it has been without success. Most never fail, so they don't carry it about.
     pub(super) been: Option<Box<Been>>,
     /// How long it may take, if that is limited.
@@ -84,12 +84,6 @@ impl Effort {
     pub fn of_question() -> Effort {
         Effort { has_one_span: true, ..Effort::default() }
     }
-}
-
-/// What a call of gRPC is given.
-pub struct CallEffort {
-    /// When it is over by its own word.
-    due: Tick,
 }
 
 /// Where a request has been without success.
@@ -130,7 +124,7 @@ impl<'a, E: Edge> Forwarding<'a, E> {
         self.effort.alarm = Alarm::new(&self.rules.timeouts, &self.ctx.ticker, self.record.routed, due);
         // A stream that a backend has not begun is opened again, whatever it asks for.
         if let RequestBody::Client(client) = self.body
-            && (repeats && self.is_idempotent() || self.effort.call.is_some())
+            && (repeats && self.is_idempotent() || self.effort.is_call)
         {
             self.effort.replay = Replay::new(client);
         }
@@ -152,10 +146,9 @@ impl<'a, E: Edge> Forwarding<'a, E> {
         if !is_call {
             return Ok(Tick::NEVER);
         }
-        let given = grpc::timeout_of(self.head);
-        let due = given.map_or(Tick::NEVER, |given| self.record.head_read.after(given));
+        self.effort.is_call = true;
+        let due = self.due();
         self.edge.set_due(due);
-        self.effort.call = Some(Box::new(CallEffort { due }));
         if due != Tick::NEVER && due <= now() { Err(Cause::GrpcTimeout) } else { Ok(due) }
     }
 
@@ -231,7 +224,7 @@ impl<'a, E: Edge> Forwarding<'a, E> {
     /// Whether the answer that came is one for which another backend may be tried, and as what.
     #[inline]
     pub(super) fn unwanted(&self) -> Option<FailedAttempt> {
-        if self.answer.status < 400 && self.effort.call.is_none() {
+        if self.answer.status < 400 && !self.effort.is_call {
             return None;
         }
         let retries = self.rules.retries.as_ref()?;
@@ -294,7 +287,7 @@ impl<E: Edge> Forwarding<'_, E> {
         if self.upgrade.is_some() {
             call.expect_tunnel();
         }
-        let is_call = self.effort.call.is_some();
+        let is_call = self.effort.is_call;
         if !self.target.config.upstream.is_grpc() || !is_call && !grpc::is_web(self.head) {
             return;
         }
@@ -308,7 +301,8 @@ impl<E: Edge> Forwarding<'_, E> {
 
     /// When it is over by its own word.
     fn due(&self) -> Tick {
-        self.effort.call.as_ref().map_or(Tick::NEVER, |call| call.due)
+        let given = if self.effort.is_call { grpc::timeout_of(self.head) } else { None };
+        given.map_or(Tick::NEVER, |given| self.record.head_read.after(given))
     }
 
     /// What the request needs of a pooled connection.

@@ -98,7 +98,7 @@ async fn again<E: Edge>(
         failed,
         sent,
         idempotent: forwarding.is_idempotent(),
-        is_call: forwarding.effort.call.is_some(),
+        is_call: forwarding.effort.is_call,
         pushback: if answer.is_some() { grpc::pushback_of(forwarding.answer) } else { None },
         replayable: forwarding.body_again().is_some(),
         foreign: given > 0,

@@ -26,7 +26,13 @@ pub(super) fn write(out: &mut Vec<u8>, head: &Head, framing: Framing, date: &[u8
             }
         }
     } else {
-        head.lines().iter().for_each(|line| lines.append(out, head, line));
+        // Often they are those of the answer before, all together.
+        let run = head.line_bytes();
+        if !lines.append_run(out, run) {
+            let start = out.len();
+            head.lines().iter().for_each(|line| lines.append(out, head, line));
+            lines.learn_run(run, out, start);
+        }
     }
     if let Framing::Length(length) = framing
         && !head.has(HeaderField::ContentLength)
