@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use evenkeel::config::model::resilience::Outlier;
 use evenkeel::config::model::{Http2, Protocol, UpstreamProtocol};
 use evenkeel::message::Cause;
+use evenkeel::net::now;
 use evenkeel::proxy::http::h2::code::ErrorCode;
 use evenkeel::proxy::http::h2::frame;
 
@@ -204,4 +206,31 @@ fn an_answer_of_no_length_has_its_status_and_its_failure_all_the_same() {
         assert_eq!(ended.status, Some(status), "{method}: {ended:?}");
     }
     is_left_alone(&keel);
+}
+
+/// As servers of gRPC do: they know the same deadline, and reset the stream when it has come.
+#[test]
+fn a_backend_that_ends_a_call_whose_time_is_over_is_not_to_blame() {
+    let backend = service(|line, call| {
+        if call.path.ends_with("Begun") {
+            line.head(call.stream, false, 200, &HEAD);
+            line.frame(frame::DATA, 0, call.stream, &framed(b"one"));
+        }
+        let since = now();
+        while now().since(since) < Duration::from_millis(8) {
+            std::thread::yield_now();
+        }
+        line.reset(call.stream, ErrorCode::CANCEL);
+    });
+    let keel = keel(&[&backend], |config| {
+        config.targets[0].resilience.outlier = Some(Outlier { failures: 1, ..Outlier::default() });
+    });
+    let client = H2Client::connect(keel.address());
+    for method in ["/a.B/Quiet", "/a.B/Begun", "/a.B/Quiet", "/a.B/Begun"] {
+        let ended = unary(&client, method, &[("grpc-timeout", "4m")], b"x");
+        assert_eq!(ended.status, Some(4), "{method}: {ended:?}");
+    }
+    is_left_alone(&keel);
+    let backend = &keel.server.targets()[0].backends[0];
+    assert_eq!(backend.condition(), evenkeel::targets::BackendCondition::Up);
 }

@@ -248,11 +248,7 @@ impl Call {
         match self.carrier.poll_piece(cx, &self.ctx.buffers) {
             Poll::Ready(outcome) => {
                 self.deadline.clear();
-                if let Ok(Some(_)) = &outcome
-                    && self.terms.is_some()
-                {
-                    self.note_message();
-                }
+                let outcome = if self.terms.is_some() { self.note_piece(outcome) } else { outcome };
                 Poll::Ready(outcome)
             }
             Poll::Pending => self.poll_patience(cx).map(Err),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::config::model::{GrpcStatus, GrpcStatuses};
 use crate::message::{Cause, Head};
-use crate::net::now;
+use crate::net::{Piece, now};
 use crate::targets::Heard;
 use crate::tick::Tick;
 
@@ -96,12 +96,20 @@ impl Call {
         true
     }
 
-    /// A message has come, so the backend is doing what it is to do.
+    /// Notes what has come of a call's answer. With a message the backend is doing what it is to do; and when the time of a call is over its
+    /// backend may be the first to end it.
     #[inline(never)]
-    pub(super) fn note_message(&mut self) {
-        if self.terms.as_ref().is_some_and(|terms| !terms.is_told) {
-            self.note_status(None, now());
+    pub(super) fn note_piece(
+        &mut self,
+        outcome: Result<Option<Piece>, Cause>,
+    ) -> Result<Option<Piece>, Cause> {
+        let Some(terms) = self.terms.as_deref() else { return outcome };
+        match &outcome {
+            Ok(Some(_)) if !terms.is_told => self.note_status(None, now()),
+            Err(_) if terms.due <= now() => return Err(Cause::GrpcTimeout),
+            Ok(_) | Err(_) => {}
         }
+        outcome
     }
 
     /// Tells what the end of a call's answer says, if that is something new.

@@ -144,7 +144,11 @@ pub async fn attempt<E: Edge>(
                 call.note_answer(forwarding.answer, forwarding.target.config.resilience.breaker.as_ref());
                 return Ok(call);
             }
-            Err(silence) => {
+            Err(mut silence) => {
+                if forwarding.effort.is_call && forwarding.due() <= now() {
+                    // Its backend keeps to the same time, and may be the first to end it.
+                    silence.cause = Cause::GrpcTimeout;
+                }
                 let Silence { sent, answered, .. } = silence;
                 let end = ConnectionEnd { reused, sent, answered, idempotent: forwarding.is_idempotent() };
                 let is_refused = call.is_refused() && refusals < REFUSALS;

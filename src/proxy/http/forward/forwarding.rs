@@ -300,7 +300,7 @@ impl<E: Edge> Forwarding<'_, E> {
     }
 
     /// When it is over by its own word.
-    fn due(&self) -> Tick {
+    pub(super) fn due(&self) -> Tick {
         let given = if self.effort.is_call { grpc::timeout_of(self.head) } else { None };
         given.map_or(Tick::NEVER, |given| self.record.head_read.after(given))
     }
