@@ -142,7 +142,8 @@ fn without_a_path_the_probe_is_a_connect() {
     assert_eq!(&*until(&keel, 0, Health::Down).reason, "connection refused");
     backend.restart().unwrap();
     until(&keel, 0, Health::Up);
-    assert_eq!(keel.client().get("/").status, 200);
+    // The status says so a moment before it is picked again.
+    eventually("it serves", || keel.client().get("/").status == 200);
 }
 
 #[test]

@@ -309,6 +309,7 @@ impl Role for ToBackend {
         match name {
             frame::MAX_CONCURRENT_STREAMS => engine.side.streams = value,
             frame::ENABLE_CONNECT_PROTOCOL => engine.side.connects = value == 1,
+            // What we do not know is to be passed over (RFC 9113 §6.5.2).
             _ => {}
         }
         Ok(())
