@@ -11,7 +11,7 @@ use super::super::support::{self, Answer, Client, Keel};
 use super::asks::{Case, Wanted};
 use super::chance::Draws;
 use super::model::{MadeFor, Rule, fits, is_same_object, may_be_shared};
-use super::origin::{Ledger, Made};
+use super::origin::{Ledger, Made, first_case};
 use super::worlds::{Ground, Kind, World};
 
 const CONNECTIONS: usize = 10;
@@ -69,7 +69,7 @@ pub fn drive(ground: &Ground, seed: u64) -> (Kind, Seen) {
         keel,
         chance,
         connections: Vec::new(),
-        next: 0,
+        next: first_case(seed),
         common,
         targets: BTreeMap::new(),
         tags: BTreeMap::new(),

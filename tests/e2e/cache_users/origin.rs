@@ -56,6 +56,12 @@ pub struct Book {
     pub sent: Condvar,
 }
 
+/// The number of a world's first case. Cases of two worlds have no number in common: what a world asked for in the background may
+/// be answered when the next one has begun.
+pub fn first_case(seed: u64) -> u64 {
+    seed * 100_000
+}
+
 /// Listens for the target with this name.
 pub fn start(target: &'static str, book: &Arc<Book>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -88,7 +94,7 @@ fn serve(mut stream: TcpStream, target: &'static str, book: &Book) {
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     while let Some(got) = read(&mut reader) {
-        let (head, body, breaks) = answer(&got, target, book);
+        let Some((head, body, breaks)) = answer(&got, target, book) else { break };
         if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).is_err() || breaks {
             break;
         }
@@ -123,11 +129,15 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Got> {
     Some(got)
 }
 
-/// The head, the body, and whether the connection breaks off then.
-fn answer(got: &Got, target: &'static str, book: &Book) -> (String, Vec<u8>, bool) {
+/// The head, the body, and whether the connection breaks off then; nothing for who asks in a world that is over.
+fn answer(got: &Got, target: &'static str, book: &Book) -> Option<(String, Vec<u8>, bool)> {
     let mut ledger = book.ledger.lock().unwrap_or_else(PoisonError::into_inner);
     let number: u64 = got.line("x-case").unwrap().parse().unwrap();
-    let (world, case) = (Arc::clone(ledger.world.as_ref().unwrap()), Arc::clone(&ledger.cases[&number]));
+    let world = Arc::clone(ledger.world.as_ref().unwrap());
+    if number < first_case(world.seed) {
+        return None;
+    }
+    let case = Arc::clone(&ledger.cases[&number]);
     if let Err(odd) = is_as_sent(got, &world, &case) {
         ledger.odd.push(odd);
     }
@@ -203,7 +213,7 @@ fn answer(got: &Got, target: &'static str, book: &Book) -> (String, Vec<u8>, boo
     if spec.waits {
         drop(book.sent.wait_timeout_while(ledger, PATIENCE, |ledger| !ledger.is_sent));
     }
-    (head, sent, breaks)
+    Some((head, sent, breaks))
 }
 
 /// The answer that this one confirms (304), or that HEAD speaks of: only where it says all that matters anew.
