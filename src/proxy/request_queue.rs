@@ -8,15 +8,20 @@
 //! Those of one connection wait in one line, in the order in which they came, and the lines take turns: a connection that asks for a thousand
 //! things at once stands in its own way.
 //!
-//! Invariants. A line is in `turns` exactly once while somebody waits in it, and in `free` exactly once while nobody does. It numbers those
+//! A connection of HTTP/1 waits in its own task; a stream of HTTP/2 has none yet, so that the tasks of those that are served now, of which the
+//! last one to end is given the next job, stay in the caches however many wait.
+//!
+//! Invariants. Streams wait only while there is somebody who opens rounds: whoever waits holds its connection, and that this worker. A line is in `turns` exactly once while somebody waits in it, and in `free` exactly once while nobody does. It numbers those
 //! who wait in rising order, never one twice, and lets go of them in that order: who has a number has passed when `Line::passed` has reached
 //! it, also when the line has become another connection's since then. A line that is made anew begins above all numbers of those that were
 //! given back, so that who waited in one of them has passed as well.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+
+use super::http::stream_tasks::StreamJob;
 
 /// While fewer than these are being served a request is begun at once.
 const FREE: usize = 128;
@@ -44,8 +49,6 @@ pub enum RequestTicket {
         /// The number in it.
         number: u64,
     },
-    /// May begin, and has not yet.
-    Passed,
 }
 
 /// Which line it is and which number in it. The default is nobody's, and has passed.
@@ -58,6 +61,14 @@ pub struct PlaceInLine {
 /// Where the last request of a connection waits, if it still does: the next one stands behind it.
 #[derive(Debug, Default)]
 pub struct LastInLine(Cell<PlaceInLine>);
+
+/// Who waits.
+enum WaitingRequest {
+    /// The task of its connection.
+    Task(Waker),
+    /// A stream, and who begins it.
+    Stream(StreamJob, fn(StreamJob)),
+}
 
 /// One worker's queue of requests that are not begun.
 pub struct RequestQueue {
@@ -82,7 +93,7 @@ struct WaitingCrowd {
 
 /// The requests of one connection.
 struct Line {
-    waiting: VecDeque<Waker>,
+    waiting: VecDeque<WaitingRequest>,
     /// How many begin in each of its turns, from its first turn until nobody waits in it.
     run: usize,
     /// The highest number that may begin.
@@ -95,10 +106,10 @@ impl WaitingCrowd {
     }
 
     /// Lets somebody wait behind `last`, or in a line of its own.
-    fn wait(&mut self, last: PlaceInLine, waker: Waker) -> PlaceInLine {
+    fn wait(&mut self, last: PlaceInLine, request: WaitingRequest) -> PlaceInLine {
         let line = if self.has_passed(last) { self.take_line() } else { last.line as usize };
         let Line { waiting, passed, .. } = &mut self.lines[line];
-        waiting.push_back(waker);
+        waiting.push_back(request);
         PlaceInLine { line: line as u32, number: *passed + waiting.len() as u64 }
     }
 
@@ -123,7 +134,12 @@ impl WaitingCrowd {
                 line.run = if line.waiting.len() > SHORT { RUN } else { SHORT };
             }
             let run = line.waiting.len().min(line.run).min(LOT - lot);
-            line.waiting.drain(..run).for_each(Waker::wake);
+            for request in line.waiting.drain(..run) {
+                match request {
+                    WaitingRequest::Task(waker) => waker.wake(),
+                    WaitingRequest::Stream(job, start) => start(job),
+                }
+            }
             line.passed += run as u64;
             lot += run;
             if line.waiting.is_empty() {
@@ -170,61 +186,80 @@ impl RequestQueue {
             {
                 Poll::Pending
             }
-            RequestTicket::Waiting { .. } | RequestTicket::Passed => {
+            RequestTicket::Waiting { .. } => {
                 *ticket = RequestTicket::New;
                 Poll::Ready(())
             }
         }
     }
 
-    /// Wakes `waker` when its holder may begin, which may be at once. For one that has nothing to do before: it is woken once, and then its ticket
-    /// passes.
-    pub fn enter(&self, waker: &Waker, last: &LastInLine, inside: usize) -> RequestTicket {
-        let mut ticket = RequestTicket::New;
-        if self.is_open(inside) || self.poll_enter(waker, &mut ticket, last).is_ready() {
-            waker.wake_by_ref();
-            ticket = RequestTicket::Passed;
+    /// Has `start` begin `job` while `inside` are being served: at once, or when its turn has come. Until then it is a place in a line and nothing more.
+    /// `start` only puts something into a queue of its own: it does not come back here.
+    pub fn begin(&self, job: StreamJob, start: fn(StreamJob), last: &LastInLine, inside: usize) {
+        if self.is_open(inside) || self.takes_room() {
+            return start(job);
         }
-        ticket
+        last.0.set(self.crowd.borrow_mut().wait(last.0.get(), WaitingRequest::Stream(job, start)));
     }
 
     #[cold]
     fn poll_enter(&self, waker: &Waker, ticket: &mut RequestTicket, last: &LastInLine) -> Poll<()> {
-        let mut crowd = self.crowd.borrow_mut();
-        // While anybody waits the next round is about to be opened, and there is no room: it lets in who waits before it has any.
-        if crowd.turns.is_empty() {
-            if let Some(opener) = self.waker.take() {
-                opener.wake();
-            }
-            if let Some(room) = self.room.get().checked_sub(1) {
-                self.room.set(room);
-                return Poll::Ready(());
-            }
+        if self.takes_room() {
+            return Poll::Ready(());
         }
-        let place = crowd.wait(last.0.get(), waker.clone());
+        let place = self.crowd.borrow_mut().wait(last.0.get(), WaitingRequest::Task(waker.clone()));
         last.0.set(place);
         *ticket = RequestTicket::Waiting { line: place.line, number: place.number };
         Poll::Pending
     }
 
+    /// Takes a place of those that may still pass in this round, if there is one.
+    fn takes_room(&self) -> bool {
+        // While anybody waits the next round is about to be opened, and there is no room: it lets in who waits before it has any.
+        if !self.crowd.borrow().turns.is_empty() {
+            return false;
+        }
+        if let Some(opener) = self.waker.take() {
+            opener.wake();
+        }
+        let left = self.room.get().checked_sub(1);
+        left.inspect(|left| self.room.set(*left)).is_some()
+    }
+
     /// Opens one round after the other, as long as there is anybody to pass. Never ends; a task of its own, which
     /// so has its turn behind those of all answers that are there.
-    pub async fn let_in(&self) {
-        poll_fn(|cx| {
-            if self.open() > 0 {
-                cx.waker().wake_by_ref();
-            } else {
-                self.waker.set(Some(cx.waker().clone()));
-            }
-            Poll::Pending
-        })
-        .await
+    pub fn let_in(&self) -> RequestRounds<'_> {
+        RequestRounds(self)
     }
 
     /// Opens a round. How many passed in the last one or will in this one.
     fn open(&self) -> usize {
         let lot = self.crowd.borrow_mut().pass();
         LOT - self.room.replace(LOT - lot) + lot
+    }
+}
+
+/// Opens rounds. When it is dropped whoever waits is let go of.
+#[must_use = "rounds are opened while it is polled"]
+pub struct RequestRounds<'a>(&'a RequestQueue);
+
+impl Future for RequestRounds<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.0.open() > 0 {
+            cx.waker().wake_by_ref();
+        } else {
+            self.0.waker.set(Some(cx.waker().clone()));
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for RequestRounds<'_> {
+    fn drop(&mut self) {
+        // First out of its cell: what waits may be the last to hold a connection.
+        drop(self.0.crowd.take());
     }
 }
 

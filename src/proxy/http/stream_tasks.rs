@@ -15,8 +15,6 @@ use std::task::{Poll, Waker};
 
 use tokio::task::spawn_local;
 
-use crate::proxy::request_queue::RequestTicket;
-
 /// Tasks kept for the next stream; more than these end. As many as a few dozen busy connections have streams.
 const KEPT: usize = 1024;
 /// Those that are left when a crowd has gone.
@@ -28,8 +26,6 @@ pub struct StreamJob {
     pub session: Rc<dyn Any>,
     /// Its number.
     pub id: u32,
-    /// Its place among the requests that wait to be begun.
-    pub ticket: RequestTicket,
 }
 
 /// Where a task is given its job.
@@ -89,23 +85,20 @@ impl<J> StreamTasks<J> {
 }
 
 impl<J: 'static> StreamTasks<J> {
-    /// Has the job that `make` makes done as `serve` would, with the things that the job before left at its task. A task that waits is given to
-    /// `make`, which sees to it that it is woken when there is something to do; for `None` a new task begins when those that are awake have had
-    /// their turn. All callers of one `StreamTasks` pass the same `serve`.
-    pub fn begin<S: Default + 'static>(
-        &self,
-        make: impl FnOnce(Option<&Waker>) -> J,
-        serve: impl AsyncFn(J, &mut S) + 'static,
-    ) {
+    /// Has `job` done as `serve` would, with the things that the job before left at its task: of the tasks that wait by the one whose memory is the
+    /// warmest, and where none does by a new one. All callers of one `StreamTasks` pass the same `serve`.
+    pub fn begin<S: Default + 'static>(&self, job: J, serve: impl AsyncFn(J, &mut S) + 'static) {
         self.inner.busy.set(self.inner.busy.get() + 1);
         let free = self.inner.free.borrow_mut().pop();
         if let Some(seat) = free {
-            // To wake it is to put it into a queue: it does not look before it has its job.
-            seat.job.set(Some(make(seat.waker.borrow().as_ref())));
+            seat.job.set(Some(job));
+            if let Some(waker) = &*seat.waker.borrow() {
+                waker.wake_by_ref();
+            }
             return;
         }
         let seat = Rc::new(TaskSeat {
-            job: Cell::new(Some(make(None))),
+            job: Cell::new(Some(job)),
             waker: RefCell::default(),
             is_over: Cell::new(false),
         });
@@ -168,11 +161,7 @@ mod tests {
     }
 
     fn begin(tasks: &StreamTasks<(Told, bool)>, told: &Told, breaks: bool) {
-        let make = |waiting: Option<&Waker>| {
-            waiting.inspect(|waker| waker.wake_by_ref());
-            (Rc::clone(told), breaks)
-        };
-        tasks.begin(make, serve);
+        tasks.begin((Rc::clone(told), breaks), serve);
     }
 
     #[test]

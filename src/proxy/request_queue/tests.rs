@@ -1,3 +1,4 @@
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
@@ -94,53 +95,57 @@ fn a_round_without_anybody_is_the_last_until_somebody_comes() {
     assert_eq!(poll(&crowd.request_queue), 1, "two have passed");
     assert_eq!(poll(&crowd.request_queue), 0, "nobody has");
 }
-/// Requests of some connections, each with the place that it has among those of its own.
+
+/// What a connection's streams were begun as, in that order.
+type Begun = Rc<RefCell<Vec<u32>>>;
+
+fn note(StreamJob { session, id }: StreamJob) {
+    session.downcast_ref::<RefCell<Vec<u32>>>().expect("it is one").borrow_mut().push(id);
+}
+
+/// Streams of some connections.
 #[derive(Default)]
 struct Connections {
     request_queue: RequestQueue,
     lasts: Vec<LastInLine>,
-    /// Of each connection, those that wait, in their order.
-    waiting: Vec<VecDeque<RequestTicket>>,
-    bell: Arc<Bell>,
+    begun: Vec<Begun>,
+    /// Those of each connection that have come.
+    come: Vec<u32>,
 }
 
 impl Connections {
     fn new(count: usize) -> Connections {
         let lasts = (0..count).map(|_| LastInLine::default()).collect();
-        let waiting = (0..count).map(|_| VecDeque::new()).collect();
-        Connections { lasts, waiting, ..Connections::default() }
+        let begun = (0..count).map(|_| Begun::default()).collect();
+        Connections { lasts, begun, come: vec![0; count], ..Connections::default() }
+    }
+
+    fn waiting(&self, connection: usize) -> usize {
+        self.come[connection] as usize - self.begun[connection].borrow().len()
     }
 
     /// A request comes. True: it begins at once.
     fn come(&mut self, connection: usize) -> bool {
-        let waker = Waker::from(Arc::clone(&self.bell));
-        let ticket = self.request_queue.enter(&waker, &self.lasts[connection], FREE);
-        let begins = ticket == RequestTicket::Passed;
-        if !begins {
-            self.waiting[connection].push_back(ticket);
-        }
-        begins
+        let (id, begun) = (self.come[connection], &self.begun[connection]);
+        self.come[connection] += 1;
+        let job = StreamJob { session: Rc::<RefCell<Vec<u32>>>::clone(begun), id };
+        self.request_queue.begin(job, note, &self.lasts[connection], FREE);
+        begun.borrow().last() == Some(&id)
     }
 
     /// A round is over. How many of each connection have passed.
     fn round(&mut self) -> Vec<usize> {
+        let before: Vec<usize> = self.begun.iter().map(|begun| begun.borrow().len()).collect();
         self.request_queue.open();
-        let waker = Waker::from(Arc::new(Bell::default()));
-        let cx = Context::from_waker(&waker);
-        let (request_queue, lasts) = (&self.request_queue, &self.lasts);
-        let lines = self.waiting.iter_mut().zip(lasts);
-        lines
-            .map(|(line, last)| {
-                let passes: Vec<bool> = line
-                    .iter_mut()
-                    .map(|ticket| request_queue.poll_pass(&cx, ticket, last, || FREE).is_ready())
-                    .collect();
-                let passed = passes.iter().filter(|passes| **passes).count();
-                assert!(passes[..passed].iter().all(|passes| *passes), "in the order in which they came");
-                line.drain(..passed);
-                passed
-            })
-            .collect()
+        let passed = self.begun.iter().zip(before).map(|(begun, before)| {
+            let begun = begun.borrow();
+            assert!(
+                begun.iter().enumerate().all(|(place, id)| place as u32 == *id),
+                "in the order in which they came"
+            );
+            begun.len() - before
+        });
+        passed.collect()
     }
 }
 
@@ -166,20 +171,32 @@ fn lines_that_a_crowd_has_left_are_given_back_and_nobody_is_lost() {
     for connection in 0..KEPT + LOT {
         assert!(!connections.come(connection));
     }
-    // The last ones are let in when the memory is given back, before they look.
+    // One in a task of its own, which is let in when the memory is given back, before it looks.
+    let (cx, mut ticket) = (Context::from_waker(Waker::noop()), RequestTicket::default());
+    let last = LastInLine::default();
+    assert!(connections.request_queue.poll_pass(&cx, &mut ticket, &last, || FREE).is_pending());
     while connections.request_queue.open() > 0 {}
     assert!(connections.request_queue.crowd.borrow().lines.is_empty());
+    assert!((0..KEPT + LOT).all(|connection| connections.waiting(connection) == 0));
     while connections.come(0) {}
-    assert_eq!(connections.waiting[0].len(), 3);
-    let passed = connections.round();
-    assert_eq!(passed[0], 3);
-    assert!(passed[1..].iter().all(|passed| *passed == 1));
+    assert!(connections.request_queue.poll_pass(&cx, &mut ticket, &last, || FREE).is_ready());
+    assert_eq!((connections.waiting(0), connections.round()[0]), (1, 1));
+}
+
+#[test]
+fn when_no_more_rounds_are_opened_nobody_is_held() {
+    let mut connections = Connections::new(1);
+    while connections.come(0) {}
+    assert_eq!(Rc::strong_count(&connections.begun[0]), 2);
+    // Whether it was ever asked or not.
+    drop(connections.request_queue.let_in());
+    assert_eq!((Rc::strong_count(&connections.begun[0]), connections.waiting(0)), (1, 1));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever comes when: each is woken once and passes, in the order of its connection, and within as many rounds as the lines before it need.
+    /// Whatever comes when: each begins once, in the order of its connection, and within as many rounds as the lines before it need.
     #[test]
     fn everybody_passes_in_turn(steps in prop::collection::vec(prop::option::weighted(0.97, 0usize..6), 1..2000)) {
         let mut connections = Connections::new(6);
@@ -193,7 +210,7 @@ proptest! {
                     begun += usize::from(connections.come(connection * connection / 6));
                 }
                 None => {
-                    let before: Vec<usize> = connections.waiting.iter().map(VecDeque::len).collect();
+                    let before: Vec<usize> = (0..6).map(|connection| connections.waiting(connection)).collect();
                     let passed = connections.round();
                     prop_assert_eq!(passed.iter().sum::<usize>(), before.iter().sum::<usize>().min(LOT));
                     // Five lines at the most.
@@ -210,7 +227,6 @@ proptest! {
             begun += connections.round().iter().sum::<usize>();
         }
         prop_assert_eq!(begun, come);
-        prop_assert_eq!(connections.bell.0.load(Ordering::Acquire), come);
         let request_queue = &connections.request_queue;
         let crowd = request_queue.crowd.borrow();
         prop_assert!(crowd.turns.is_empty());

@@ -1,8 +1,6 @@
 //! One stream: a request through the pipeline, in a task of its own.
 
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Waker;
 
 use super::edge::StreamEdge;
 use super::tunnel;
@@ -21,7 +19,6 @@ use crate::proxy::http::request_body::client_body::ClientBody;
 use crate::proxy::http::routing::answers::refuse;
 use crate::proxy::http::stream_tasks::StreamJob;
 use crate::proxy::recording::Recording;
-use crate::proxy::request_queue::RequestTicket;
 
 /// Lets go of a stream on every way out of its task.
 struct Release {
@@ -68,42 +65,30 @@ pub(super) fn begin(session: &Rc<Http2Session>, id: u32, has_cut: bool) {
         }
     }
     let ctx = &session.client.ctx;
-    let make = |waiting: Option<&Waker>| {
-        // It is counted itself.
-        let inside = ctx.requests_inside().saturating_sub(1);
-        // What it has to wait for is its turn: it need not run to find that out.
-        let ticket = waiting.map_or(RequestTicket::New, |waker| {
-            ctx.request_queue.enter(waker, &session.last_in_line, inside)
-        });
-        StreamJob { session: Rc::<Http2Session>::clone(session), id, ticket }
-    };
-    ctx.stream_tasks.begin(make, serve);
+    let job = StreamJob { session: Rc::<Http2Session>::clone(session), id };
+    ctx.request_queue.begin(job, start, &session.last_in_line, ctx.requests_inside());
+}
+
+/// Gives a stream whose turn has come a task.
+fn start(job: StreamJob) {
+    // It always is one: see the only caller.
+    let Some(session) = job.session.downcast_ref::<Http2Session>() else { return };
+    let ctx = Rc::clone(&session.client.ctx);
+    ctx.stream_tasks.begin(job, serve);
 }
 
 /// Serves a stream to its end.
-async fn serve(StreamJob { session, id, mut ticket }: StreamJob, papers: &mut StreamPapers) {
-    // It always is one: see the only caller.
+async fn serve(StreamJob { session, id }: StreamJob, papers: &mut StreamPapers) {
+    // It always is one.
     let Ok(session) = session.downcast::<Http2Session>() else { return };
     let release = Release { session, id };
     let session = &release.session;
-    let ctx = &session.client.ctx;
-    // It is counted itself.
-    let inside = || ctx.requests_inside().saturating_sub(1);
-    poll_fn(|cx| ctx.request_queue.poll_pass(cx, &mut ticket, &session.last_in_line, inside)).await;
     let request = session.engine().take_request(id);
-    match request {
-        Some((request, None)) => exchange_one(session, id, request, papers).await,
-        Some((request, Some(cause))) => bury(session, id, request, cause),
-        None => {}
+    // In one function with what follows: the future of another one would be moved to its place, and it is large.
+    let Some((mut arrived, cut)) = request else { return };
+    if let Some(cause) = cut {
+        return bury(session, id, arrived, cause);
     }
-}
-
-async fn exchange_one(
-    session: &Rc<Http2Session>,
-    id: u32,
-    mut arrived: Box<ArrivedRequest>,
-    papers: &mut StreamPapers,
-) {
     let StreamPapers { head, space } = papers;
     let client = &session.client;
     let ctx = &client.ctx;
