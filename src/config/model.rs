@@ -15,6 +15,7 @@ mod http2;
 mod instance;
 pub mod jwt;
 mod listener;
+mod proxy_protocol;
 mod rate;
 pub mod resilience;
 pub mod route;
@@ -41,6 +42,7 @@ pub use grpc::{GrpcStatus, GrpcStatuses};
 pub use http2::Http2;
 pub use instance::{AdminSocket, Instance};
 pub use listener::{Bind, ClientTimeouts, Forwarded, Limits, ListenerConfig, Protocol};
+pub use proxy_protocol::{ProxySenders, SendProxy};
 pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};
@@ -117,6 +119,8 @@ pub struct TargetConfig {
     pub protocol: Protocol,
     /// What its backends speak, if that is HTTP.
     pub upstream: UpstreamProtocol,
+    /// In which version backends are told whose connection they get, before anything else is said; `None`: they are not.
+    pub send_proxy: Option<SendProxy>,
     /// What backends get as Host.
     pub host: HostHeader,
     /// How a backend is chosen.

@@ -102,6 +102,18 @@ pub fn handshake_failed(listener: &str, client: Option<IpAddr>, cause: &str, err
     );
 }
 
+/// Logs, for whoever debugs, that a connection was closed on which a balancer is to tell whose it is.
+pub fn proxy_header_refused(listener: &str, sender: Option<IpAddr>, cause: &str, why: &str) {
+    let sender = sender.map_or_else(|| "a unix socket".to_owned(), |ip| ip.to_string());
+    tracing::debug!(
+        listener,
+        sender,
+        cause,
+        why,
+        "PROXY header of {sender} to listener {listener} was not taken: {cause}: {why}"
+    );
+}
+
 /// Logs that one of the system's trusted certificates is not usable.
 pub fn authority_unreadable(error: &dyn fmt::Display) {
     tracing::warn!(kind = EventKind::AuthorityUnreadable.name(), %error, "some of the trusted certificates can't be read: {error}");

@@ -81,6 +81,12 @@ causes! {
     TlsHello = "tls_hello", 400, Client, "This port speaks plain HTTP. Use http:// instead of https://.";
     /// A header of the PROXY protocol, version 1 or 2.
     ProxyProtocol = "proxy_protocol", 400, Client, "The PROXY protocol is not spoken here.";
+    /// A connection to a listener whose clients balancers tell, from an address that may not tell.
+    ProxySender = "proxy_sender", 403, Client, "Only known balancers may connect here.";
+    /// A balancer has told none of the PROXY protocol's headers, or one that is malformed.
+    BadProxyHeader = "bad_proxy_header", 400, Client, "The header of the PROXY protocol is missing or malformed.";
+    /// A balancer's header was not complete in time.
+    ProxyTimeout = "proxy_timeout", 408, Client, "The header of the PROXY protocol did not arrive in time.";
     /// The preface of HTTP/2 (RFC 9113 §3.4). The client is told in a frame: it reads no HTTP/1.1.
     Http2Preface = "http2_preface", 505, Client, "HTTP/2 is not spoken here. Use HTTP/1.1.";
     /// A frame that breaks RFC 9113: its stream is reset, or the connection closed.

@@ -10,6 +10,7 @@ mod field;
 pub mod grpc;
 mod head;
 mod peer;
+pub mod proxy_header;
 mod record;
 pub mod status;
 mod steering;

@@ -48,6 +48,7 @@ fn config(
         state_by: None,
     });
     model::TargetConfig {
+        send_proxy: None,
         name: "web".into(),
         protocol: Protocol::Http,
         host: HostHeader::Pass,

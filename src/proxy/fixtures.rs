@@ -26,6 +26,7 @@ pub(crate) fn config() -> Config {
         access_lists: Vec::new(),
         rate_limits: Vec::new(),
         listeners: vec![ListenerConfig {
+            proxy_protocol: None,
             name: "web".into(),
             protocol: Protocol::Http,
             tls: None,

@@ -166,6 +166,7 @@ pub(super) mod tests {
             state_by: None,
         };
         model::TargetConfig {
+            send_proxy: None,
             name: "web".into(),
             protocol: Protocol::Http,
             host: model::HostHeader::Pass,

@@ -55,8 +55,8 @@ pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool
     true
 }
 
-/// Serves one accepted connection to its end.
-pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Here) {
+/// Serves one accepted connection to its end, of which `early` was read.
+pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Here, early: Option<Buffer>) {
     let moved = BytesMoved::default();
     let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };
     let mut recording = Recording::new(&ctx, None, &mut record);
@@ -66,7 +66,7 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Her
     let Some(target) = listener.target() else { return recording.settle(Cause::NoBackend) };
     recording.record.target = Some(target.id);
     recording.record.routed = now();
-    let mut caller = Caller { stream: client, early: None };
+    let mut caller = Caller { stream: client, early };
     let half_closed = listener.config.client_timeouts.half_closed;
     let cause = match connect(&ctx, target, &mut caller, half_closed, recording.record).await {
         Ok((lease, backend)) => {

@@ -353,6 +353,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
     model::TargetConfig {
         name: workload.name.clone(),
         protocol: Protocol::Http,
+        send_proxy: None,
         host: model::HostHeader::Pass,
         balance: Policy { slow_start: workload.slow_start, ..policy.clone() },
         sticky: None,

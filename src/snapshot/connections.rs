@@ -239,6 +239,24 @@ pub struct CountedConnection {
     client: Option<Box<IpAddr>>,
 }
 
+impl CountedConnection {
+    /// Counts it as one of `client`, which was not known when it came in; it was counted as nobody's.
+    ///
+    /// # Errors
+    /// [`Cause::TooManyFromClient`]: it is still counted as nobody's.
+    pub fn name(&mut self, client: Option<IpAddr>) -> Result<(), Cause> {
+        let clients = &self.listener.counts.clients;
+        let Some(client) = client.map(owner).filter(|_| clients.is_limited() && self.client.is_none()) else {
+            return Ok(());
+        };
+        if !clients.enter(client) {
+            return Err(Cause::TooManyFromClient);
+        }
+        self.client = Some(Box::new(client));
+        Ok(())
+    }
+}
+
 impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.limits.all.leave();

@@ -26,6 +26,7 @@ pub(in crate::targets) fn named(name: &str, address: BackendAddress) -> model::B
 /// A target `web` with backends `b0`, `b1`, … that are up from the start.
 pub(in crate::targets) fn unprobed(backends: u16) -> model::TargetConfig {
     model::TargetConfig {
+        send_proxy: None,
         name: "web".into(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,

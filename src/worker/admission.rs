@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::{NetworkVerdict, Networks};
 use crate::config::model::Protocol;
-use crate::message::{ListenerId, Peer, Record, RecordKind};
+use crate::message::{Cause, ListenerId, Peer, Record, RecordKind};
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{dismiss, serve, turn_away};
@@ -22,25 +22,35 @@ use crate::proxy::recording::Recording;
 use crate::proxy::tcp;
 use crate::snapshot::ConnectionLimits;
 
-use super::connection::greet;
+use super::connection::{Arrival, greet};
 use super::connection_slot::ConnectionSlot;
 use super::handover::NewConnection;
+use super::sender::heard_first;
 
 /// Connections per worker that are told at leisure that there is no room; more are told in passing.
 const TURNED_AWAY: usize = 32;
 
 /// Admits connections to one worker.
 pub(super) struct Admitter {
-    ctx: Rc<WorkerCtx>,
-    limits: Arc<ConnectionLimits>,
-    tracker: TaskTracker,
+    pub(super) ctx: Rc<WorkerCtx>,
+    pub(super) limits: Arc<ConnectionLimits>,
+    pub(super) tracker: TaskTracker,
     turned_away: Rc<Cell<usize>>,
-    tasks: Rc<Tasks>,
+    pub(super) tasks: Rc<Tasks>,
+}
+
+/// Counts one of those that are told at leisure that there is no room.
+pub(super) struct Leisure(Rc<Cell<usize>>);
+
+impl Drop for Leisure {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 /// The tasks of the connections that are served.
 #[derive(Default)]
-struct Tasks(RefCell<Slab<ConnectionTask>>);
+pub(super) struct Tasks(RefCell<Slab<ConnectionTask>>);
 
 struct ConnectionTask {
     listener: ListenerId,
@@ -50,7 +60,7 @@ struct ConnectionTask {
 
 impl Tasks {
     /// Spawns what `work` makes as the connection of `peer`; it keeps what it is given until it ends.
-    fn spawn<W: Future<Output = ()> + 'static>(
+    pub(super) fn spawn<W: Future<Output = ()> + 'static>(
         self: &Rc<Tasks>,
         peer: &Peer,
         work: impl FnOnce(Listed) -> W,
@@ -80,9 +90,18 @@ impl Tasks {
 }
 
 /// Takes a task out when that ends, however.
-struct Listed {
+pub(super) struct Listed {
     tasks: Rc<Tasks>,
     place: usize,
+}
+
+impl Listed {
+    /// It is the connection of somebody else than who has connected.
+    pub(super) fn belongs_to(&self, client: Option<IpAddr>) {
+        if let Some(task) = self.tasks.0.borrow_mut().get_mut(self.place) {
+            task.peer = client;
+        }
+    }
 }
 
 impl Drop for Listed {
@@ -135,6 +154,17 @@ impl Admitter {
         self.limits.taken() < self.limits.limit()
     }
 
+    /// Whether one more may be told at leisure that it may not come in.
+    pub(super) fn has_leisure(&self) -> bool {
+        self.turned_away.get() < TURNED_AWAY
+    }
+
+    /// Counts one that is told so, as long as the value lives.
+    pub(super) fn take_leisure(&self) -> Leisure {
+        self.turned_away.set(self.turned_away.get() + 1);
+        Leisure(Rc::clone(&self.turned_away))
+    }
+
     /// Connections open on this worker, and on all.
     pub(super) fn loads(&self) -> (usize, usize) {
         let own = self.ctx.cells.connections.open.value();
@@ -145,7 +175,7 @@ impl Admitter {
     ///
     /// # Errors
     /// The event loop does not take it.
-    pub(super) fn admit(&self, connection: NewConnection) -> io::Result<()> {
+    pub(super) fn admit(self: &Rc<Admitter>, connection: NewConnection) -> io::Result<()> {
         let NewConnection { socket, peer, listener } = connection;
         // As this worker knows it: what it does not know yet it will be told of.
         let known = self.ctx.here(listener.id).filter(|here| Arc::ptr_eq(&here.state, &listener.state));
@@ -154,6 +184,10 @@ impl Admitter {
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
         let address = peer.client.map(|client| client.ip);
+        if let Some(senders) = heard_first(&listener, address) {
+            self.hear(Arrival::new(&self.ctx, stream, peer, listener), &senders);
+            return Ok(());
+        }
         let blocked = self.ctx.blocked.refusal(address).map(Denial::of);
         let denial = blocked.or_else(|| at_the_door(&listener, address).map(Denial::by_address));
         let denied = denial.as_ref().map(|denial| denial.cause);
@@ -178,7 +212,7 @@ impl Admitter {
                 });
             }
             (None, false) => {
-                let greeting = Box::pin(greet(ctx, stream, peer, listener));
+                let greeting = Box::pin(greet(Arrival::new(&ctx, stream, peer, listener)));
                 self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     if let Some(client) = greeting.await {
@@ -188,24 +222,20 @@ impl Admitter {
             }
             // Nothing can be said before a handshake, and whoever may not come in is worth none.
             (Some(denial), false) if denied.is_some() => {
-                let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
-                let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
-                Recording::new(&ctx, None, &mut record).settle(denial.cause);
+                refuse_unheard(&Arrival::new(&ctx, stream, peer, listener), denial.cause);
             }
             // A handshake costs more than what we are short of.
             (Some(_), false) => self.ctx.cells.ends.fail_unrecorded(peer.listener),
-            (Some(denial), true) if denial.status.is_none() || self.turned_away.get() >= TURNED_AWAY => {
+            (Some(denial), true) if denial.status.is_none() || !self.has_leisure() => {
                 dismiss(&ctx, &stream, &peer, &denial);
             }
             (Some(denial), true) => {
-                let count = Rc::clone(&self.turned_away);
-                count.set(count.get() + 1);
+                let leisure = self.take_leisure();
                 let client = Client::new(ctx, stream, peer, listener, None);
                 spawn_local(async move {
                     let _tracked = tracked;
                     turn_away(client, denial).await;
-                    drop(slot);
-                    count.set(count.get() - 1);
+                    drop((slot, leisure));
                 });
             }
         }
@@ -213,12 +243,21 @@ impl Admitter {
     }
 }
 
+/// Leaves the record of a connection that ends unheard for `cause`, and is closed without a word.
+pub(super) fn refuse_unheard(arrival: &Arrival, cause: Cause) {
+    let Arrival { ctx, peer, here, .. } = arrival;
+    let is_tcp = here.config.protocol == Protocol::Tcp;
+    let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
+    let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
+    Recording::new(ctx, None, &mut record).settle(cause);
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::message::{Cause, ClientAddress};
+    use crate::message::ClientAddress;
     use crate::net::socket::Accepted;
     use crate::proxy::fixtures::{context, here};
 

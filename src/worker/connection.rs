@@ -11,9 +11,10 @@ use tokio::io::ReadBuf;
 
 use crate::config::model::Protocol;
 use crate::events;
+use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Cause, ListenerId, Peer, Record, RecordKind, TlsSession};
 use crate::net::tls::TlsBroken;
-use crate::net::{Deadline, Stream, Tls, now};
+use crate::net::{Buffer, Deadline, Stream, Tls, now};
 use crate::proxy::http::client::Client;
 use crate::proxy::http::client::Secured;
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
@@ -36,37 +37,60 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Shakes hands where the listener wants TLS, and serves a TCP connection to its end. What is left is a client that
 /// speaks HTTP; `None`: nothing is.
-pub(super) async fn greet(
-    ctx: Rc<WorkerCtx>,
-    stream: Stream,
-    mut peer: Peer,
-    here: Here,
-) -> Option<Rc<Client>> {
-    let listener = &here;
-    let (stream, secured) = match &listener.tls {
-        None => (stream, None),
+pub(super) async fn greet(mut arrival: Arrival) -> Option<Rc<Client>> {
+    let protocol = arrival.here.config.protocol;
+    let secured = match arrival.here.tls.clone() {
+        None => None,
         Some(config) => {
-            let (session, facts) = Box::pin(secure(&ctx, listener, config, stream, &mut peer)).await?;
-            (Stream::Tls(session), Some(facts))
+            let (secured, facts) = Box::pin(secure(arrival, &config)).await?;
+            arrival = secured;
+            Some(facts)
         }
     };
-    match listener.config.protocol {
-        Protocol::Http => Some(Client::new(Rc::clone(&ctx), stream, peer, here, secured)),
+    match protocol {
+        Protocol::Http => Some(arrival.into_client(secured)),
         Protocol::Tcp => {
-            tcp::serve(ctx, stream, peer, here).await;
+            let Arrival { ctx, stream, peer, here, held, .. } = arrival;
+            tcp::serve(ctx, stream, peer, here, held).await;
             None
         }
     }
 }
 
+/// A connection whose client has said nothing yet, or nothing that was used.
+pub(super) struct Arrival {
+    pub(super) ctx: Rc<WorkerCtx>,
+    pub(super) stream: Stream,
+    pub(super) peer: Peer,
+    pub(super) here: Here,
+    /// What was read of it.
+    pub(super) held: Option<Buffer>,
+    /// What a balancer in front has told of it.
+    pub(super) told: Option<Rc<ProxyHeader>>,
+}
+
+impl Arrival {
+    /// One of which nothing was read.
+    pub(super) fn new(ctx: &Rc<WorkerCtx>, stream: Stream, peer: Peer, here: Here) -> Arrival {
+        Arrival { ctx: Rc::clone(ctx), stream, peer, here, held: None, told: None }
+    }
+
+    /// One that speaks HTTP.
+    pub(super) fn into_client(self, secured: Option<Rc<Secured>>) -> Rc<Client> {
+        let Arrival { ctx, stream, peer, here, held, told } = self;
+        let client = Client::new(ctx, stream, peer, here, secured);
+        client.with_held(|place| *place = held);
+        if let Some(told) = told {
+            // It has none yet.
+            let _ = client.told.set(told);
+        }
+        client
+    }
+}
+
 /// Shakes hands. `None`: there is no session, and what could be said and recorded of that was.
-async fn secure(
-    ctx: &Rc<WorkerCtx>,
-    listener: &Here,
-    config: &Arc<ServerConfig>,
-    mut stream: Stream,
-    peer: &mut Peer,
-) -> Option<(Box<Tls>, Rc<Secured>)> {
+async fn secure(arrival: Arrival, config: &Arc<ServerConfig>) -> Option<(Arrival, Rc<Secured>)> {
+    let Arrival { ctx, mut stream, mut peer, here: listener, held, told } = arrival;
     let protocol = listener.config.protocol;
     let kind = if protocol == Protocol::Tcp { RecordKind::Tcp } else { RecordKind::Http };
     let deadline = ctx.ticker.deadline();
@@ -74,16 +98,21 @@ async fn secure(
     deadline.set(patience);
     // Who connects and says nothing leaves no record, with TLS or without.
     let silence = DRAIN_SILENCE.min(patience);
-    let hello =
-        in_time(ctx, peer.listener, &deadline, silence, |cx| poll_hello(&mut stream, cx)).await?.ok()?;
+    let hello = match held {
+        // It came right behind what a balancer has told.
+        Some(held) => held.data().to_vec(),
+        None => {
+            in_time(&ctx, peer.listener, &deadline, silence, |cx| poll_hello(&mut stream, cx)).await?.ok()?
+        }
+    };
     let first = *hello.first()?;
     let opening = opening::judge(&hello);
     let is_proxied = opening == Opening::Other(Cause::ProxyProtocol);
     if protocol == Protocol::Http && (is_proxied || first != HANDSHAKE && first.is_ascii_graphic()) {
-        let peer = Peer { greeted: now(), ..*peer };
+        let peer = Peer { greeted: now(), ..peer };
         let cause = if is_proxied { Cause::ProxyProtocol } else { Cause::PlainHttp };
-        turn_away(Client::new(Rc::clone(ctx), stream, peer, Rc::clone(listener), None), Denial::of(cause))
-            .await;
+        let client = Client::new(ctx, stream, peer, listener, None);
+        turn_away(client, Denial::of(cause)).await;
         return None;
     }
     peer.greeted = now();
@@ -92,13 +121,13 @@ async fn secure(
         Ok(session) => Box::new(session),
         Err(error) => {
             events::no_tls_session(&listener.config.name, &error);
-            Recording::new(ctx, None, &mut record(peer)).settle(Cause::Internal);
+            Recording::new(&ctx, None, &mut record(&peer)).settle(Cause::Internal);
             return None;
         }
     };
     let handshake = DRAIN_HANDSHAKE.min(patience);
     let mut sni = None;
-    let outcome = in_time(ctx, peer.listener, &deadline, handshake, |cx| {
+    let outcome = in_time(&ctx, peer.listener, &deadline, handshake, |cx| {
         let (polled, heard) = hearing(|| session.poll_handshake(cx));
         sni = heard.or_else(|| sni.take());
         polled
@@ -119,7 +148,9 @@ async fn secure(
             let certificate = certificate.map(|leaf| certificate_lines(leaf).into()).unwrap_or_default();
             let is_http2 = session.is_http2();
             let sni = sni.filter(|_| is_http2);
-            return Some((session, Rc::new(Secured { certificate, facts, is_http2, sni })));
+            let arrival =
+                Arrival { ctx, stream: Stream::Tls(session), peer, here: listener, held: None, told };
+            return Some((arrival, Rc::new(Secured { certificate, facts, is_http2, sni })));
         }
         None => (Cause::TlsTimeout, None),
         Some(Err(TlsBroken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),
@@ -129,7 +160,7 @@ async fn secure(
         Some(Err(TlsBroken::Protocol(error))) => (Cause::TlsHandshake, Some(error.to_string())),
     };
     // Not before: a handshake that is cut by the end of the process was no request yet, so nothing was lost.
-    Recording::new(ctx, None, &mut record(peer)).settle(cause);
+    Recording::new(&ctx, None, &mut record(&peer)).settle(cause);
     if cause == Cause::ClientGone {
         // Whoever does not like our certificate may say so by leaving.
         ctx.cells.ends.fail_unrecorded(peer.listener);
@@ -153,7 +184,7 @@ fn poll_hello(stream: &mut Stream, cx: &mut Context<'_>) -> Poll<std::io::Result
 }
 
 /// Waits until `poll` is ready. `None`: `deadline` came first, which is `hurry` from when the worker drains.
-async fn in_time<T>(
+pub(super) async fn in_time<T>(
     ctx: &WorkerCtx,
     listener: ListenerId,
     deadline: &Deadline,

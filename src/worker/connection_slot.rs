@@ -1,9 +1,10 @@
 //! The place that a connection holds among those that there may be.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::message::{Cause, Peer};
+use crate::message::{Cause, ListenerId, Peer};
 use crate::proxy::WorkerCtx;
 use crate::snapshot::{ConnectionLimits, CountedConnection, ListenerState};
 
@@ -34,6 +35,29 @@ impl ConnectionSlot {
             ctx.cells.refusals.turn_away(peer.listener, *cause);
         }
         ConnectionSlot { counted, ctx: Rc::clone(ctx) }
+    }
+
+    /// Counts it as one of `client`, which is known now, unless it is `denied` for this.
+    ///
+    /// # Errors
+    /// Why it is to be turned away; its place is free again.
+    pub(super) fn name(
+        &mut self,
+        listener: ListenerId,
+        client: Option<IpAddr>,
+        denied: Option<Cause>,
+    ) -> Result<(), Cause> {
+        let named = match (&mut self.counted, denied) {
+            (Err(cause), _) => return Err(*cause),
+            (Ok(_), Some(cause)) => Err(cause),
+            (Ok(counted), None) => counted.name(client),
+        };
+        if let Err(cause) = named {
+            self.counted = Err(cause);
+            self.ctx.cells.connections.refused.increment();
+            self.ctx.cells.refusals.turn_away(listener, cause);
+        }
+        named
     }
 
     /// Why it is turned away; `None`: it is not.

@@ -9,6 +9,7 @@ mod connection;
 mod connection_slot;
 mod handover;
 mod listen;
+mod sender;
 mod spare_memory;
 
 use std::io;

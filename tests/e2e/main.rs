@@ -104,6 +104,7 @@ mod plan;
 mod plan_admin;
 mod plan_lab;
 mod plan_property;
+mod proxy_protocol;
 mod purge;
 mod rates;
 mod recorder;

@@ -50,6 +50,8 @@ pub(super) const fn deciding(cause: Cause) -> &'static [&'static str] {
         Cause::TooManyHeaders => &["limits.headers"],
         Cause::BodyTooLarge => &["limits.body"],
         Cause::HeadTimeout => &["timeouts.head"],
+        Cause::ProxyProtocol | Cause::ProxySender | Cause::BadProxyHeader => &["proxy_protocol"],
+        Cause::ProxyTimeout => &["timeouts.head", "proxy_protocol"],
         Cause::TlsTimeout | Cause::UpstreamTlsTimeout => &["timeouts.tls"],
         Cause::BodyTimeout => &["timeouts.idle", "limits.body_rate"],
         Cause::GrpcTimeout => &["upstream_protocol"],
@@ -107,7 +109,6 @@ pub(super) const fn deciding(cause: Cause) -> &'static [&'static str] {
         | Cause::BadChunk
         | Cause::BadVersion
         | Cause::TlsHello
-        | Cause::ProxyProtocol
         | Cause::BadFrame
         | Cause::Http2Flood
         | Cause::Http2Preface

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::access::AccessList;
 use super::auth::Auth;
 use super::http2::Http2;
+use super::proxy_protocol::ProxySenders;
 use super::rate::RateLimit;
 use super::route::{Normalize, RouteConfig};
 use super::tls::{AlpnProtocol, ListenerTls};
@@ -24,6 +25,8 @@ pub struct ListenerConfig {
     /// HTTP/2 beside HTTP/1.1: where there is TLS for whom it is agreed on, else for whoever begins with it (prior knowledge, RFC
     /// 9113 §3.3); `None`: HTTP/1.1 alone.
     pub http2: Option<Http2>,
+    /// Who tells on it whose connections it passes on (the PROXY protocol); `None`: nobody.
+    pub proxy_protocol: Option<Arc<ProxySenders>>,
     /// Where it is bound; `"*:8080"` gives two entries, v6 then v4.
     pub binds: Vec<Bind>,
     /// Whose clients may come in at all: each of these lets them in.

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(super) const ADDRESS: &str = r"\*|[0-9A-Fa-f:.\[\]]+";
 /// An address or a network.
 pub(super) const NETWORK: &str = r"[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?";
+/// Who may tell whose connections it passes on.
+pub(super) const SENDER: &str = r"unix|[0-9A-Fa-f:.]+(?:/[0-9]{1,3})?";
 /// A listener that is not a bare number.
 pub(super) const LISTENER: &str = r"unix:.+|(?:[^/]+:)?[0-9]{1,5}";
 /// A backend's address or name.

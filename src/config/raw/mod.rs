@@ -47,6 +47,7 @@ pub(super) use gate::rate::{RATE_LIMITS, RawRateLimit};
 pub(super) use health::{RawHealth, probe_path};
 pub(super) use kind::{Key, Kind, NAME, Shape, TOKEN};
 pub(super) use listener::http2::RawHttp2;
+pub(super) use listener::proxy_protocol::RawSenders;
 pub(super) use listener::route::{
     RawCache, RawCompress, RawEdits, RawHeaders, RawMirror, RawOwn, RawRespond, RawRoute, RawSplit,
 };

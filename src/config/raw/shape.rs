@@ -9,6 +9,7 @@ mod edits;
 mod gate;
 mod http2;
 mod listener;
+mod proxy_protocol;
 mod resilience;
 mod route;
 mod routing_test;
@@ -43,6 +44,7 @@ pub(super) use listener::{
     LISTENER as LISTENER_SHAPE, LISTENER_CERTIFICATE, LISTENER_LIMITS, LISTENER_TIMEOUTS, LISTENER_TLS,
     NORMALIZE,
 };
+pub(super) use proxy_protocol::{LISTENER_PROXY, TARGET_PROXY};
 pub(super) use resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 pub(super) use route::{CERTIFICATE_MATCH, MATCH, MIRROR, ROUTE, ROUTE_LIMITS, ROUTE_TIMEOUTS};
 pub(super) use routing_test::{EXPECT, ROUTING_TEST, SAMPLE_CERTIFICATE};
@@ -158,6 +160,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TARGET_NORMALIZE,
     TARGET_ACCESS,
     TARGET_HTTP2,
+    TARGET_PROXY,
     TARGET_CACHE,
     TARGET_COMPRESS,
     TARGET_CODINGS,
@@ -167,6 +170,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     NORMALIZE,
     LISTENER_ACCESS,
     LISTENER_HTTP2,
+    LISTENER_PROXY,
     LISTENER_COMPRESS,
     LISTENER_CODINGS,
     LISTENER_LIMITS,

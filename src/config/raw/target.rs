@@ -11,14 +11,14 @@ use super::group::upgrade;
 use super::health::{self, RawHealth};
 use super::listener::route::{RawCache, cache};
 use super::listener::{self, InnerShapes, RawListenerKeys};
-use super::reader::Reader;
+use super::reader::{Reader, is_off};
 use super::resilience::{self, RawResilience};
 use super::shape;
 use super::tls::{self, RawTls, RawUpstreamTls};
 use super::vocabulary::spoken::Spoken;
 use super::vocabulary::words::name;
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::{HostHeader, Protocol, UpstreamProtocol};
+use crate::config::model::{HostHeader, Protocol, SendProxy, UpstreamProtocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::Entry;
 
@@ -31,6 +31,8 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) listener: Field<Vec<Written<RawListener>>>,
     pub(in crate::config) tls: Field<RawTls>,
     pub(in crate::config) upstream_protocol: Option<Written<UpstreamProtocol>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) send_proxy: Option<Written<Option<SendProxy>>>,
     pub(in crate::config) upstream_tls: Field<RawUpstreamTls>,
     pub(in crate::config) policy: RawPolicy,
     /// A value of `None`: `off`.
@@ -64,6 +66,7 @@ impl RawTarget {
             listener: Field::Absent,
             tls: Field::Absent,
             upstream_protocol: None,
+            send_proxy: None,
             upstream_tls: Field::Absent,
             policy: RawPolicy::default(),
             sticky: None,
@@ -85,10 +88,11 @@ impl RawTarget {
 }
 
 /// Keys of a target in the short form that are those of its listener, or of its only route.
-const LISTENER_ONLY: [&str; 12] = [
+const LISTENER_ONLY: [&str; 13] = [
     "protocol",
     "tls",
     "http2",
+    "proxy_protocol",
     "access",
     "auth",
     "rate_limit",
@@ -140,6 +144,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.http_only.push(("upstream_protocol", reader.key_spot(entry)));
         target.upstream_protocol = reader.choice(entry, UpstreamProtocol::ALL);
     }
+    target.send_proxy = section.find("send_proxy").and_then(|entry| send_proxy(entry, reader));
     if let Some(entry) = section.find("upstream_tls") {
         target.upstream_tls = Field::read(tls::walk_upstream(entry, reader));
     } else if section.is_misspelt("upstream_tls") {
@@ -169,6 +174,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         access: &shape::TARGET_ACCESS,
         compress: [&shape::TARGET_COMPRESS, &shape::TARGET_CODINGS],
         http2: &shape::TARGET_HTTP2,
+        proxy: &shape::TARGET_PROXY,
     };
     target.own = listener::keys(&section, &SHAPES, reader, &mut target.http_only);
     if let Some(entry) = section.find("cache") {
@@ -189,6 +195,14 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.backends = backend::walk(entry, reader);
     }
     target
+}
+
+/// Whether backends are told whose connection they get.
+fn send_proxy(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<SendProxy>>> {
+    if is_off(&entry.node) {
+        return Some(Written::new(None, reader.spot(entry)));
+    }
+    reader.choice(entry, SendProxy::ALL)
 }
 
 /// What backends get as Host.

@@ -2,7 +2,9 @@
 
 use super::certificates::Certs;
 use super::*;
-use super::{access, actions, auth, cache, http2, listeners, rates, resilience, routing_tests};
+use super::{
+    access, actions, auth, cache, http2, listeners, proxy_protocol, rates, resilience, routing_tests,
+};
 use crate::config::model::tls::*;
 use crate::config::model::*;
 use std::collections::BTreeSet;
@@ -456,6 +458,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(rates::rows());
     rows.extend(actions::rows());
     rows.extend(http2::rows());
+    rows.extend(proxy_protocol::rows());
     rows
 }
 

@@ -14,6 +14,7 @@ mod hostile;
 mod http2;
 mod include;
 mod listeners;
+mod proxy_protocol;
 mod rates;
 mod redirects;
 mod resilience;
@@ -271,6 +272,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.timeouts.total = off (default)",
             "targets.web.drain_timeout = 30s (default)",
             "targets.web.http2 = off (default)",
+            "targets.web.proxy_protocol = off (default)",
             "targets.web.limits.connections = off (default)",
             "targets.web.limits.connections_per_client = off (default)",
             "targets.web.limits.head_size = 32KiB (default)",
@@ -282,6 +284,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.upstream_protocol = http (default)",
             "targets.web.host = pass (default)",
             "targets.web.upgrade = [websocket] (default)",
+            "targets.web.send_proxy = off (default)",
             "targets.web.backends[0].name = a:1 (default)",
             "targets.web.backends[0].address = a:1 (t.yaml:9)",
             "targets.web.backends[0].health_path = none, a TCP connect is the check (default)",

@@ -6,7 +6,7 @@ use super::gate::access;
 use super::owner::KeyOwner;
 use super::show::name_of;
 use super::top_level::TopLevel;
-use super::{bounds, folder, http2, tls};
+use super::{bounds, folder, http2, proxy_protocol, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::model::{Bind, ClientTimeouts, Forwarded, ListenerConfig, Normalize, Protocol};
@@ -28,6 +28,7 @@ pub(super) fn accept(
     let tls = tls::listener(owner, spoken, report, rows);
     let spoken_http = spoken.filter(|spoken| spoken.protocol == Protocol::Http);
     let http2 = spoken_http.and_then(|spoken| http2::accept(owner, spoken, report, rows));
+    let proxy_protocol = proxy_protocol::accept(owner, spoken, &binds, report, rows);
     let access = access::accept(&owner.own.access, &owner.path("access"), &top.lists, report, rows);
     let limits = bounds::limits(owner, is_http, report, rows);
     let (mut forwarded, mut x_real_ip, mut normalize) = (Forwarded::default(), false, Normalize::default());
@@ -50,6 +51,7 @@ pub(super) fn accept(
         protocol: spoken.map_or(Protocol::Tcp, |spoken| spoken.protocol),
         tls,
         http2,
+        proxy_protocol,
         binds,
         access: access.unwrap_or_default(),
         auth: None,

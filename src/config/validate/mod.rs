@@ -18,6 +18,7 @@ mod instance;
 mod listener;
 mod loops;
 mod owner;
+mod proxy_protocol;
 mod resilience;
 mod route;
 mod show;

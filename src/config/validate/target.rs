@@ -11,7 +11,7 @@ use super::{balance, bounds, clashes, gate, health, listener, resilience, route,
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
-    BackendConfig, BackendState, HostHeader, ListenerConfig, Protocol, RouteConfig, TargetConfig,
+    BackendConfig, BackendState, HostHeader, ListenerConfig, Protocol, RouteConfig, SendProxy, TargetConfig,
     UpstreamProtocol,
 };
 use crate::config::origin::{Field, Written};
@@ -104,6 +104,9 @@ pub(super) fn accept(
                 if protocols.is_empty() { "off".to_owned() } else { format!("[{}]", protocols.join(", ")) }
             });
     }
+    let send_proxy = rows.settle(path("send_proxy"), raw.send_proxy.as_ref(), None, |version| {
+        name_of(SendProxy::ALL, *version).to_owned()
+    });
     let rules = backend_rules(raw, protocol, upstream);
     let backends = backends(raw, &rules, report, rows);
     let target = TargetConfig {
@@ -111,6 +114,7 @@ pub(super) fn accept(
         // A fault in `protocol` has been reported, so what stands here instead is never used.
         protocol: protocol.unwrap_or(Protocol::Tcp),
         upstream: upstream_protocol,
+        send_proxy,
         host,
         balance,
         sticky,

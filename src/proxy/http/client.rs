@@ -3,13 +3,14 @@
 //! Reading (the request's body, on its way to the backend) and writing (the answer) go on at the same time in
 //! one task, through two owners; both borrow the socket for the length of one poll only.
 
-use std::cell::{Cell, Ref, RefCell};
+use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::config::model::{ClientTimeouts, Limits};
+use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Cause, Framing, Peer};
 use crate::net::{Buffer, Deadline, Piece, Stream};
 use crate::proxy::body_pace::BodyPace;
@@ -62,6 +63,8 @@ pub struct Client {
     turn: Cell<u32>,
     /// What its TLS session says; `None`: there is none.
     pub secured: Option<Rc<Secured>>,
+    /// What a balancer in front has told of it (the PROXY protocol); empty: nothing.
+    pub told: OnceCell<Rc<ProxyHeader>>,
     /// For what it is waited for: see [`Client::timer`].
     deadline: Deadline,
     wait: Cell<ClientWait>,
@@ -135,6 +138,7 @@ impl Client {
             here: RefCell::new(here),
             turn,
             secured,
+            told: OnceCell::new(),
             deadline,
             wait: Cell::default(),
             writing,

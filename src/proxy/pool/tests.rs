@@ -36,6 +36,7 @@ fn target(count: u16) -> model::TargetConfig {
         state_by: None,
     };
     model::TargetConfig {
+        send_proxy: None,
         name: "web".into(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,

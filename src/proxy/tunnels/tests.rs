@@ -22,6 +22,7 @@ fn config(names: &[&str]) -> Config {
         state_by: None,
     };
     let target = model::TargetConfig {
+        send_proxy: None,
         name: "web".into(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,

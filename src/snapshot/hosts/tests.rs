@@ -44,6 +44,7 @@ fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConf
         Arc::new(route)
     };
     ListenerConfig {
+        proxy_protocol: None,
         name: name.to_owned(),
         protocol: Protocol::Http,
         tls: Some(Arc::new(tls)),

@@ -22,6 +22,13 @@ pub(super) const ELSEWHERE: &[(Cause, &str, &str)] = &[
         "tests/e2e/stuck_records.rs",
         "what_is_no_handshake_ends_its_connection_and_no_other",
     ),
+    (Cause::ProxySender, "tests/e2e/proxy_protocol.rs", "who_may_not_tell_is_closed_with_a_cause_of_its_own"),
+    (Cause::BadProxyHeader, "tests/e2e/proxy_protocol.rs", "headers_are_taken_or_refused_however_they_drip"),
+    (
+        Cause::ProxyTimeout,
+        "tests/e2e/proxy_protocol.rs",
+        "a_header_that_stops_is_cut_and_silence_leaves_nothing",
+    ),
     (
         Cause::Http2Preface,
         "src/proxy/http/own.rs",

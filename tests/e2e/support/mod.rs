@@ -153,6 +153,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
         access_lists: Vec::new(),
         rate_limits: Vec::new(),
         listeners: vec![ListenerConfig {
+            proxy_protocol: None,
             name: "web".into(),
             protocol,
             tls: None,
@@ -171,6 +172,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             x_real_ip: false,
         }],
         targets: vec![TargetConfig {
+            send_proxy: None,
             name: "web".into(),
             protocol,
             host: HostHeader::Pass,

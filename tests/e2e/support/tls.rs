@@ -65,9 +65,25 @@ impl TlsSocket {
     /// # Errors
     /// No session came of it; see [`alert`].
     pub fn over(tcp: TcpStream, config: &Arc<ClientConfig>, name: &str) -> io::Result<TlsSocket> {
+        TlsSocket::behind(b"", tcp, config, name)
+    }
+
+    /// The same, with `first` in one piece with the first message.
+    ///
+    /// # Errors
+    /// No session came of it; see [`alert`].
+    pub fn behind(
+        first: &[u8],
+        tcp: TcpStream,
+        config: &Arc<ClientConfig>,
+        name: &str,
+    ) -> io::Result<TlsSocket> {
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let session = ClientConnection::new(Arc::clone(config), name).unwrap();
         let mut socket = TlsSocket { tcp, session };
+        let mut hello = first.to_vec();
+        socket.session.write_tls(&mut hello)?;
+        socket.tcp.write_all(&hello)?;
         while socket.session.is_handshaking() {
             socket.session.complete_io(&mut socket.tcp)?;
         }

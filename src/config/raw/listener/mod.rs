@@ -1,6 +1,7 @@
 //! The written form of one entry of `listeners`, and of the keys that a target in the short form has for its listener.
 
 pub(in crate::config::raw) mod http2;
+pub(in crate::config::raw) mod proxy_protocol;
 pub(in crate::config::raw) mod route;
 
 use crate::config::error::{Wrong, quoted};
@@ -24,6 +25,7 @@ use crate::config::raw::vocabulary::spoken::Spoken;
 use crate::config::raw::vocabulary::words::name;
 use crate::config::yaml::{Entry, Typed};
 use http2::RawHttp2;
+use proxy_protocol::RawProxyProtocol;
 use route::{RawCompress, RawHeaders, RawRoute, compress, headers};
 
 /// One listener.
@@ -62,6 +64,8 @@ pub(in crate::config) struct RawListenerKeys {
     pub(in crate::config) compress: Field<Option<RawCompress>>,
     /// `None` inside: `off`.
     pub(in crate::config) http2: Field<Option<RawHttp2>>,
+    /// `None` inside: `off`.
+    pub(in crate::config) proxy_protocol: Field<Option<RawProxyProtocol>>,
 }
 
 /// `normalize`.
@@ -118,6 +122,7 @@ pub(in crate::config::raw) fn walk(
         access: &shape::LISTENER_ACCESS,
         compress: [&shape::LISTENER_COMPRESS, &shape::LISTENER_CODINGS],
         http2: &shape::LISTENER_HTTP2,
+        proxy: &shape::LISTENER_PROXY,
     };
     listener.own = keys(&section, &SHAPES, reader, &mut listener.http_only);
     if let Some(entry) = section.find("headers") {
@@ -146,6 +151,7 @@ pub(in crate::config::raw) struct InnerShapes {
     /// Those of `compress`, and of its codings.
     pub(in crate::config::raw) compress: [&'static Shape; 2],
     pub(in crate::config::raw) http2: &'static Shape,
+    pub(in crate::config::raw) proxy: &'static Shape,
 }
 
 /// What is said about clients beside binding, protocol and TLS.
@@ -181,6 +187,11 @@ pub(in crate::config::raw) fn keys(
         None if section.is_misspelt("http2") => Field::Faulty,
         None => Field::Absent,
     };
+    let proxy_protocol = match section.find("proxy_protocol") {
+        Some(entry) => proxy_protocol::walk(entry, shapes.proxy, reader),
+        None if section.is_misspelt("proxy_protocol") => Field::Faulty,
+        None => Field::Absent,
+    };
     let mut find = |key: &'static str| {
         let entry = section.known(key)?;
         http_only.push((key, reader.key_spot(entry)));
@@ -202,6 +213,7 @@ pub(in crate::config::raw) fn keys(
         },
         compress,
         http2,
+        proxy_protocol,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::cache::COMPRESS_OF_LISTENER;
 use super::http2::HTTP2_OF_LISTENER;
+use super::proxy_protocol::PROXY_OF_LISTENER;
 use super::{CERTIFICATE, LIMITS, LISTENER_ACCESS, LISTENER_LINES, TARGET, TARGET_NORMALIZE, TIMEOUTS, TLS};
 use crate::config::raw::kind::Kind::{Group, Items, OneOrItems, Rules, WholeOr, Word};
 use crate::config::raw::kind::{HOST, LISTENER as ADDRESS, NAME, Shape, key};
@@ -21,6 +22,7 @@ pub(in crate::config::raw) const LISTENER: Shape = Shape {
         key("protocol", TARGET.key("protocol").kind, "What clients speak.").or("http"),
         key("tls", Group(&LISTENER_TLS), "TLS towards clients: with `https`, or on a `tcp` listener."),
         HTTP2_OF_LISTENER,
+        PROXY_OF_LISTENER,
         key(
             "access",
             Rules(&LISTENER_ACCESS),

@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::cache::{CACHE_OF_TARGET, COMPRESS_OF_TARGET};
 use super::gate::TARGET_ACCESS;
 use super::http2::HTTP2_OF_TARGET;
+use super::proxy_protocol::PROXY_OF_TARGET;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion};
-use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion, UpstreamProtocol};
+use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion, SendProxy, UpstreamProtocol};
 use crate::config::raw::bounds::{
     BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
     PRIORITY_MAX,
@@ -37,8 +38,15 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
         ),
         key("tls", Group(&TLS), "TLS towards clients: with `https`, or on a `tcp` target."),
         HTTP2_OF_TARGET,
+        PROXY_OF_TARGET,
         key("auth", OrOff(&Word(NAME)), "How clients show who they are: a rule of `auth`. For `http` only.")
             .or("off"),
+        key(
+            "send_proxy",
+            OrOff(&Choice(|| names(SendProxy::ALL))),
+            "The PROXY protocol: the version in which backends are told whose connection they get.",
+        )
+        .or("off"),
         key(
             "upstream_protocol",
             Choice(|| names(UpstreamProtocol::ALL)),

@@ -9,7 +9,6 @@ const KEYS: &[(&str, &str)] = &[
         "this version has it as a rule at the top level: `auth: {staff: {basic: {users_file: …}}}`",
     ),
     ("forward_auth", "this version has it as a rule at the top level: `auth: {sso: {forward: {target: …}}}`"),
-    ("proxy_protocol", "this version does not speak the PROXY protocol"),
     ("dashboard", "this version has no dashboard"),
     ("prometheus", "this version gives metrics to Prometheus with `metrics: {listener: 0.0.0.0:9901}`"),
     ("cluster", "in this version every process stands alone"),
@@ -51,7 +50,6 @@ const UNTIL_THEN: &[(&str, &str)] = &[
         "forward_auth",
         "remove it, and write it as a rule of `auth`, which the `auth` of a listener or a route names",
     ),
-    ("proxy_protocol", "remove it; a backend that expects it must stop doing so"),
 ];
 
 /// What to do until then: in `Ok` to the line, in `Err` to more than that.

@@ -304,6 +304,7 @@ fn what_loads_is_never_refused() {
     values.extend(auth::values());
     values.extend(cache::values());
     values.extend(http2::values());
+    values.extend(proxy_protocol::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));

@@ -57,6 +57,11 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
     if path.contains("rate_limit") && path != "rate_limits" {
         web["rate_limits"]["web"] = json!({ "rate": "1/s" });
     }
+    for (owner, at) in [("listeners", "front"), ("targets", "web")] {
+        if path.starts_with(&format!("{owner}.<name>.proxy_protocol.")) {
+            web[owner][at]["proxy_protocol"]["from"] = "10.0.0.0/8".into();
+        }
+    }
     auth::set_up(path, &mut web);
     cache::set_up(path, &mut web);
     if path.starts_with("webhooks[]") {
