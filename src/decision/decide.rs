@@ -73,7 +73,11 @@ pub fn decide_with(
 /// What its certificate says.
 fn facts(certificate: &SampleCertificate) -> CertificateFacts {
     let names = certificate.names.iter().map(|name| name.as_str().into());
-    CertificateFacts { subject: certificate.subject.as_str().into(), names: names.collect() }
+    CertificateFacts {
+        subject: certificate.subject.as_str().into(),
+        common_name: Box::default(),
+        names: names.collect(),
+    }
 }
 
 /// The request as a client would send it.

@@ -5,12 +5,13 @@
 use std::cell::Cell;
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use rustix::io::writev;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, getsockname, recv, send};
 use tokio::io::{AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -226,6 +227,19 @@ impl Stream {
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         matches!(self, Stream::Fresh(_))
+    }
+
+    /// Where its peer has connected to; `None`: to a unix socket, or it is a part of somebody else's connection.
+    #[must_use]
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        let address = each!(
+            self,
+            inner => getsockname(inner).ok(),
+            fresh => fresh.socket().and_then(|socket| getsockname(socket).ok()),
+            tls => return tls.stream.local_address(),
+            _carried => None
+        );
+        address?.try_into().ok()
     }
 
     /// Makes the event loop watch the socket, if it does not yet.

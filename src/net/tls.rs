@@ -288,6 +288,16 @@ impl Tls {
         self.session.common().alpn_protocol() == Some(b"h2")
     }
 
+    /// What was agreed on for what is spoken inside (ALPN), of what we know.
+    #[must_use]
+    pub fn agreed(&self) -> Option<&'static str> {
+        match self.session.common().alpn_protocol()? {
+            b"h2" => Some("h2"),
+            b"http/1.1" => Some("http/1.1"),
+            _ => None,
+        }
+    }
+
     /// The peer's certificate, if it has shown one and it was verified.
     #[must_use]
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
@@ -16,6 +16,7 @@ use super::rules::ProbeRules;
 use super::session::ProbeSession;
 use super::talk::Talk;
 use crate::config::model::{BackendAddress, HostHeader};
+use crate::message::proxy_header::of_nobody;
 use crate::net::connect::first_of;
 use crate::targets::{Backend, Endpoint, Verdict};
 
@@ -24,6 +25,8 @@ pub(super) struct ProbeCheck {
     timeout: Duration,
     /// Where to connect; `None`: where requests go.
     port: Option<u16>,
+    /// What is said as soon as a connection stands.
+    greeting: Vec<u8>,
     session: Option<ProbeSession>,
     ask: ProbeAsk,
 }
@@ -43,7 +46,7 @@ enum ProbeAsk {
 impl ProbeCheck {
     /// The check of `backend` by these rules: GET when there is a path, else a TCP connect, with TLS where it is spoken.
     pub(super) fn new(backend: &Backend, rules: &ProbeRules) -> ProbeCheck {
-        let ProbeRules { health, path, host, upstream, .. } = rules;
+        let ProbeRules { health, path, host, upstream, send_proxy, .. } = rules;
         let host = || health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host));
         let is_secure = backend.tls.is_some();
         // What listens at another port is mostly something else.
@@ -74,7 +77,9 @@ impl ProbeCheck {
             ProbeAsk::Nothing | ProbeAsk::Talk(_) => false,
         };
         let session = backend.tls.as_ref().map(|tls| ProbeSession::new(tls, asks_http2));
-        ProbeCheck { timeout: health.timeout, port: health.port, session, ask }
+        // Nobody's connection is passed on. What listens at another port is mostly something else.
+        let greeting = send_proxy.filter(|_| health.port.is_none()).map(of_nobody).unwrap_or_default();
+        ProbeCheck { timeout: health.timeout, port: health.port, greeting, session, ask }
     }
 
     /// Whether it asks for something, instead of connecting only.
@@ -117,10 +122,13 @@ impl ProbeCheck {
         }
     }
 
-    async fn ask_on<S>(&self, stream: S, consent: Instant) -> Finding
+    async fn ask_on<S>(&self, mut stream: S, consent: Instant) -> Finding
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        if let Err(error) = stream.write_all(&self.greeting).await {
+            return fault::of_io(&error);
+        }
         match (&self.session, &self.ask) {
             (None, ProbeAsk::Nothing) => Finding::Verdict(Verdict::Good),
             (None, ProbeAsk::ProbeQuestion(question)) => question.put(stream).await,

@@ -142,6 +142,7 @@ impl<C: Fn() -> Tick + Clone + Send + Sync + 'static> Probes<C> {
                 health: health.clone(),
                 path: config.probe_path.clone(),
                 upstream: target.config.upstream,
+                send_proxy: target.config.send_proxy,
                 host: target.config.host.clone(),
             });
             let now = match known {

@@ -1,6 +1,6 @@
 //! How one backend is probed: what its probe goes by, so that a probe whose rules stay goes on over a reload.
 
-use crate::config::model::{HealthCheck, HostHeader, UpstreamProtocol};
+use crate::config::model::{HealthCheck, HostHeader, SendProxy, UpstreamProtocol};
 
 /// The rules of one backend's probe and agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub(super) struct ProbeRules {
     pub(super) path: Option<String>,
     /// What requests are spoken with.
     pub(super) upstream: UpstreamProtocol,
+    /// In which version connections begin that are passed on; `None`: backends are not told.
+    pub(super) send_proxy: Option<SendProxy>,
     /// What requests have for a Host.
     pub(super) host: HostHeader,
 }

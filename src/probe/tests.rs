@@ -112,7 +112,8 @@ fn subject<C: Fn() -> Tick>(target: &Arc<Target>, clock: C) -> ProbeSubject<C> {
 
 /// The rules of a check without a path.
 fn rules(health: HealthCheck) -> ProbeRules {
-    ProbeRules { check: 0, health, path: None, upstream: UpstreamProtocol::Http, host: HostHeader::Pass }
+    let (upstream, host) = (UpstreamProtocol::Http, HostHeader::Pass);
+    ProbeRules { check: 0, health, path: None, upstream, send_proxy: None, host }
 }
 
 /// The clock of the test's runtime.

@@ -17,7 +17,7 @@ use crate::targets::{Backend, Endpoint};
 use crate::tick::Tick;
 use crate::tls::{TlsFault, Upstream, backend_words};
 
-/// Opens a connection to `backend`. `gone` is polled beside; when it is ready nobody needs the connection. Where TLS follows, `stood` is
+/// Opens a connection to `backend`, and says `greeting` on it before anything else. `gone` is polled beside; when it is ready nobody needs the connection. Where TLS follows, `stood` is
 /// set to the time from which the TCP connection stood.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ pub async fn dial(
     ctx: &WorkerCtx,
     backend: &Backend,
     patience: &Timeouts,
-    deadline: &Deadline,
+    (deadline, greeting): (&Deadline, Option<&[u8]>),
     stood: &Cell<Tick>,
     gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Stream, Cause> {
@@ -42,7 +42,24 @@ pub async fn dial(
             other => other,
         }
     };
+    let attempt = greet(attempt, greeting);
     finish(ctx, backend, patience, (deadline, stood), gone, attempt).await
+}
+
+/// Says `greeting` on a connection as soon as it stands.
+async fn greet(
+    connecting: impl Future<Output = Result<Stream, Cause>>,
+    greeting: Option<&[u8]>,
+) -> Result<Stream, Cause> {
+    let mut stream = connecting.await?;
+    let mut rest = greeting.unwrap_or_default();
+    while !rest.is_empty() {
+        match poll_fn(|cx| stream.poll_write(cx, rest)).await {
+            Ok(count @ 1..) => rest = &rest[count..],
+            Ok(0) | Err(_) => return Err(Cause::ConnectFailed),
+        }
+    }
+    Ok(stream)
 }
 
 /// The same for what nobody waits for: where descriptors are short it takes them from nobody.
@@ -53,11 +70,11 @@ pub async fn dial_if_there_is_room(
     ctx: &WorkerCtx,
     backend: &Backend,
     patience: &Timeouts,
-    deadline: &Deadline,
+    (deadline, greeting): (&Deadline, Option<&[u8]>),
     gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<Stream, Cause> {
     let stood = Cell::new(Tick::ZERO);
-    finish(ctx, backend, patience, (deadline, &stood), gone, try_all(backend)).await
+    finish(ctx, backend, patience, (deadline, &stood), gone, greet(try_all(backend), greeting)).await
 }
 
 /// Waits for a connection that is being made, and shakes hands.

@@ -41,6 +41,7 @@ pub mod head_buffers;
 pub mod http;
 mod kept;
 pub mod lend;
+pub mod passed_on;
 pub mod pool;
 pub mod presence;
 pub mod recording;

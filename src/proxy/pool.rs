@@ -27,7 +27,7 @@ mod private;
 use idle::Idle;
 pub use idle::{IDLE, Need, Used};
 use private::Privates;
-pub use private::{Keep, Owner};
+pub use private::{Keep, Owner, PassedOwner};
 
 /// Resting connections of the process.
 pub const TOTAL: u32 = 1000;
@@ -208,6 +208,41 @@ impl Pool {
     #[must_use]
     pub fn take_private(&self, cells: &Cells, owner: Owner, backend: &Backend, now: Tick) -> Option<Stream> {
         self.private.borrow_mut().take(cells, owner, backend, now)
+    }
+
+    /// A number for a client's connection of which backends are told.
+    #[must_use]
+    pub fn new_passed_owner(&self) -> PassedOwner {
+        self.private.borrow_mut().new_passed_owner()
+    }
+
+    /// Keeps a connection that was told of `owner` for the next request of that client's connection.
+    pub fn put_passed(
+        &self,
+        cells: &Cells,
+        owner: PassedOwner,
+        backend: &Arc<Backend>,
+        used: Used,
+        now: Tick,
+    ) {
+        self.private.borrow_mut().put_passed(cells, owner, backend, used, now);
+    }
+
+    /// A connection to `backend` that was told of `owner`, if one is kept that is fit for use.
+    #[must_use]
+    pub fn take_passed(
+        &self,
+        cells: &Cells,
+        owner: PassedOwner,
+        backend: &Backend,
+        now: Tick,
+    ) -> Option<Stream> {
+        self.private.borrow_mut().take_passed(cells, owner, backend, now)
+    }
+
+    /// Closes what was told of `owner`.
+    pub fn release_passed(&self, cells: &Cells, owner: PassedOwner) {
+        self.private.borrow_mut().release_passed(cells, owner);
     }
 
     /// Closes what is kept for `owner`.

@@ -55,8 +55,14 @@ pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool
     true
 }
 
-/// Serves one accepted connection to its end, of which `early` was read.
-pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Here, early: Option<Buffer>) {
+/// Serves one accepted connection to its end, of which `early` was read. The one to its backend begins with `greeting`.
+pub async fn serve(
+    ctx: Rc<WorkerCtx>,
+    client: Stream,
+    peer: Peer,
+    listener: Here,
+    (early, greeting): (Option<Buffer>, Option<Rc<[u8]>>),
+) {
     let moved = BytesMoved::default();
     let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };
     let mut recording = Recording::new(&ctx, None, &mut record);
@@ -68,7 +74,9 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Her
     recording.record.routed = now();
     let mut caller = Caller { stream: client, early };
     let half_closed = listener.config.client_timeouts.half_closed;
-    let cause = match connect(&ctx, target, &mut caller, half_closed, recording.record).await {
+    let cause = match connect(&ctx, (target, greeting.as_deref()), &mut caller, half_closed, recording.record)
+        .await
+    {
         Ok((lease, backend)) => {
             let Caller { stream: client, early } = caller;
             let mut ends = Ends { client, backend, ended: false };
@@ -131,7 +139,7 @@ struct Caller {
 
 async fn connect(
     ctx: &WorkerCtx,
-    target: &Target,
+    (target, greeting): (&Target, Option<&[u8]>),
     caller: &mut Caller,
     half_closed: Option<Duration>,
     record: &mut Record,
@@ -159,7 +167,8 @@ async fn connect(
         let attempt = record.attempt(lease.backend().id, lease.picked());
         attempt.pick = PickNote::new(lease.backend().in_flight(), lease.is_trial());
         let stood = Cell::new(Tick::ZERO);
-        let dialed = dial(ctx, lease.backend(), &target.config.timeouts, &deadline, &stood, &mut gone).await;
+        let how = (&deadline, greeting);
+        let dialed = dial(ctx, lease.backend(), &target.config.timeouts, how, &stood, &mut gone).await;
         attempt.stood = stood.get();
         match dialed {
             Ok(stream) => {

@@ -39,6 +39,8 @@ pub fn certificate_lines(certificate: &[u8]) -> Vec<u8> {
 pub struct CertificateFacts {
     /// Its subject as RFC 4514 writes it; empty: it has none.
     pub subject: Box<str>,
+    /// The first common name in it; empty: there is none.
+    pub common_name: Box<str>,
     /// Its other names (subjectAltName): DNS names, email addresses, URIs, and IP addresses as they are written; in their order.
     pub names: Box<[Box<str>]>,
 }
@@ -52,8 +54,10 @@ impl CertificateFacts {
         };
         let alternative = parsed.subject_alternative_name().ok().flatten();
         let names = alternative.iter().flat_map(|extension| &extension.value.general_names);
+        let common_name = parsed.subject().iter_common_name().find_map(|name| name.as_str().ok());
         CertificateFacts {
             subject: subject(parsed.subject()).into(),
+            common_name: common_name.unwrap_or_default().into(),
             names: names.filter_map(other_name).map(String::into_boxed_str).collect(),
         }
     }

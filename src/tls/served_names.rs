@@ -39,19 +39,15 @@ impl ServedNames {
     }
 }
 
-/// The name of HTTP/2 in a handshake (RFC 9113 §3.1).
-const HTTP2: &[u8] = b"h2";
-
 thread_local! {
-    /// The name that the latest client of this thread has asked for, if it may get HTTP/2.
+    /// The name that the latest client of this thread has asked for.
     ///
     /// A session without buffers of its own does not tell that name, but asks for a certificate by it, on the thread and in the call in
     /// which it takes in the client's first message.
     static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
 }
 
-/// Does one step of a handshake, and gives the name that a client has asked for in it (SNI), if it offers HTTP/2: others need none,
-/// since their connections are for one host.
+/// Does one step of a handshake, and gives the name that a client has asked for in it (SNI).
 pub fn hearing<T>(step: impl FnOnce() -> T) -> (T, Option<Box<str>>) {
     // Of a step that a panic has ended.
     ASKED.take();
@@ -108,9 +104,7 @@ fn lower(name: &str) -> Cow<'_, str> {
 
 impl ResolvesServerCert for Chooser {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        if hello.alpn().is_some_and(|mut offered| offered.any(|name| name == HTTP2)) {
-            ASKED.set(hello.server_name().map(Into::into));
-        }
+        ASKED.set(hello.server_name().map(Into::into));
         let candidates = self.candidates(hello.server_name());
         let usable = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(hello.signature_schemes()).is_some();
         candidates.iter().find(usable).or(candidates.first()).map(Arc::clone)

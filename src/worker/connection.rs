@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls::{ProtocolVersion, ServerConfig};
 use tokio::io::ReadBuf;
 
-use crate::config::model::Protocol;
+use crate::config::model::{Protocol, SendProxy};
 use crate::events;
 use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Cause, ListenerId, Peer, Record, RecordKind, TlsSession};
@@ -20,6 +20,7 @@ use crate::proxy::http::client::Secured;
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
 use crate::proxy::http::gate::Denial;
 use crate::proxy::http::h1::opening::{self, Opening};
+use crate::proxy::passed_on::ClientFacts;
 use crate::proxy::recording::Recording;
 use crate::proxy::{Here, WorkerCtx, tcp};
 use crate::tls::{CertificateFacts, certificate_lines, hearing, is_certificate_fault};
@@ -50,8 +51,10 @@ pub(super) async fn greet(mut arrival: Arrival) -> Option<Rc<Client>> {
     match protocol {
         Protocol::Http => Some(arrival.into_client(secured)),
         Protocol::Tcp => {
+            let version = arrival.here.target().and_then(|target| target.config.send_proxy);
+            let greeting = version.map(|version| arrival.greeting(version, secured.as_deref()));
             let Arrival { ctx, stream, peer, here, held, .. } = arrival;
-            tcp::serve(ctx, stream, peer, here, held).await;
+            tcp::serve(ctx, stream, peer, here, (held, greeting)).await;
             None
         }
     }
@@ -73,6 +76,20 @@ impl Arrival {
     /// One of which nothing was read.
     pub(super) fn new(ctx: &Rc<WorkerCtx>, stream: Stream, peer: Peer, here: Here) -> Arrival {
         Arrival { ctx: Rc::clone(ctx), stream, peer, here, held: None, told: None }
+    }
+
+    /// What the connection to its backend begins with, so that this knows whose it is.
+    fn greeting(&self, version: SendProxy, secured: Option<&Secured>) -> Rc<[u8]> {
+        let certificate = secured.and_then(|secured| secured.facts.as_ref());
+        let facts = ClientFacts {
+            peer: &self.peer,
+            told: self.told.as_deref(),
+            stream: &self.stream,
+            sni: secured.and_then(|secured| secured.sni.as_deref()),
+            alpn: secured.and_then(|secured| secured.agreed),
+            certificate: certificate.map(|facts| &*facts.common_name),
+        };
+        facts.header(version, self.ctx.request_id())
     }
 
     /// One that speaks HTTP.
@@ -146,11 +163,10 @@ async fn secure(arrival: Arrival, config: &Arc<ServerConfig>) -> Option<(Arrival
             let certificate = session.peer_certificate();
             let facts = certificate.map(|leaf| CertificateFacts::of(leaf));
             let certificate = certificate.map(|leaf| certificate_lines(leaf).into()).unwrap_or_default();
-            let is_http2 = session.is_http2();
-            let sni = sni.filter(|_| is_http2);
+            let (is_http2, agreed) = (session.is_http2(), session.agreed());
             let arrival =
                 Arrival { ctx, stream: Stream::Tls(session), peer, here: listener, held: None, told };
-            return Some((arrival, Rc::new(Secured { certificate, facts, is_http2, sni })));
+            return Some((arrival, Rc::new(Secured { certificate, facts, is_http2, agreed, sni })));
         }
         None => (Cause::TlsTimeout, None),
         Some(Err(TlsBroken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),

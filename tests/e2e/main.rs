@@ -121,6 +121,7 @@ mod routes;
 mod routes_actions;
 mod routes_headers;
 mod scale;
+mod send_proxy;
 mod spine;
 mod statsd;
 mod status;

@@ -137,6 +137,7 @@ impl Choices<'_> {
     fn certificate(&mut self) -> Option<CertificateFacts> {
         let names = |all: Vec<&str>| all.into_iter().map(Into::into).collect();
         (self.below(2) == 1).then(|| CertificateFacts {
+            common_name: Box::default(),
             subject: self.one(SUBJECTS).into(),
             names: names(self.some(2, ALTERNATIVES)),
         })

@@ -7,7 +7,7 @@ mod write;
 
 pub use read::{ProxyFault, ProxyRead, read};
 pub use told::{TlsTold, Tlv, ToldLines};
-pub use write::{PassedOn, write_local, write_v1, write_v2};
+pub use write::{PassedOn, of_nobody, write_v1, write_v2};
 
 use std::net::SocketAddr;
 

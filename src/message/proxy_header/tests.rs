@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::model::SendProxy;
 
 /// Undoes the escapes of the file.
 fn bytes_of(text: &str) -> Vec<u8> {
@@ -158,8 +159,9 @@ proptest! {
                 prop_assert_eq!(told.find(told::SSL_CN), name.as_deref().filter(|name| !name.is_empty()));
             }
         }
-        let mut local = Vec::new();
-        write_local(&mut local);
+        let ProxyRead::Header(unknown, 15) = read(&of_nobody(SendProxy::V1)) else { panic!("none") };
+        prop_assert!(!unknown.is_local && unknown.addresses.is_none());
+        let local = of_nobody(SendProxy::V2);
         let ProxyRead::Header(header, 16) = read(&local) else { panic!("{local:?}") };
         prop_assert!(header.is_local && header.addresses.is_none());
     }

@@ -6,6 +6,7 @@ use super::SIGNATURE;
 use super::told::{
     ALPN, AUTHORITY, CLIENT_CERT_CONN, CLIENT_CERT_SESS, CLIENT_SSL, SSL, SSL_CN, SSL_VERSION, UNIQUE_ID,
 };
+use crate::config::model::SendProxy;
 
 /// Whose connection is passed on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,10 +83,13 @@ pub fn write_v2(out: &mut Vec<u8>, passed: &PassedOn<'_>) {
     out[begin + 14..begin + 16].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Appends the header by which a connection is our own: nobody's is passed on.
-pub fn write_local(out: &mut Vec<u8>) {
-    out.extend_from_slice(SIGNATURE);
-    out.extend_from_slice(&[0x20, 0x00, 0, 0]);
+/// The header of a connection that is our own: nobody's is passed on.
+#[must_use]
+pub fn of_nobody(version: SendProxy) -> Vec<u8> {
+    match version {
+        SendProxy::V1 => b"PROXY UNKNOWN\r\n".to_vec(),
+        SendProxy::V2 => [&SIGNATURE[..], &[0x20, 0x00, 0, 0]].concat(),
+    }
 }
 
 fn lines(out: &mut Vec<u8>, passed: &PassedOn<'_>) {

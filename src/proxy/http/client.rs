@@ -9,12 +9,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::config::model::{ClientTimeouts, Limits};
+use crate::config::model::{ClientTimeouts, Limits, SendProxy};
 use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Cause, Framing, Peer};
 use crate::net::{Buffer, Deadline, Piece, Stream};
 use crate::proxy::body_pace::BodyPace;
 use crate::proxy::client_timer::{ClientTimer, ClientWait};
+use crate::proxy::passed_on::{ClientFacts, Passing, PassingOn};
 use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
 use crate::proxy::{Here, WorkerCtx};
@@ -36,8 +37,10 @@ pub struct Secured {
     pub facts: Option<CertificateFacts>,
     /// HTTP/2 was agreed on.
     pub is_http2: bool,
-    /// The host name that the client has asked for, where HTTP/2 was agreed on: requests for other hosts may come, see
-    /// [`Listener::is_misdirected`](crate::snapshot::Listener::is_misdirected). `None`: it has asked for none, or speaks HTTP/1.1.
+    /// What was agreed on (ALPN).
+    pub agreed: Option<&'static str>,
+    /// The host name that the client has asked for. Where HTTP/2 is spoken requests for other hosts may come, see
+    /// [`Listener::is_misdirected`](crate::snapshot::Listener::is_misdirected). `None`: it has asked for none.
     pub sni: Option<Box<str>>,
 }
 
@@ -65,6 +68,8 @@ pub struct Client {
     pub secured: Option<Rc<Secured>>,
     /// What a balancer in front has told of it (the PROXY protocol); empty: nothing.
     pub told: OnceCell<Rc<ProxyHeader>>,
+    /// How connections to backends begin that are told of it; empty: none was yet.
+    passing_on: OnceCell<Box<PassingOn>>,
     /// For what it is waited for: see [`Client::timer`].
     deadline: Deadline,
     wait: Cell<ClientWait>,
@@ -79,6 +84,10 @@ impl Drop for Client {
     fn drop(&mut self) {
         if let Some(owner) = self.owner.get() {
             self.ctx.pool.release(&self.ctx.cells, owner);
+        }
+        if let Some(passing_on) = self.passing_on.get() {
+            self.ctx.pool.release_passed(&self.ctx.cells, passing_on.owner);
+            self.ctx.backend_sessions.release(passing_on.owner);
         }
     }
 }
@@ -139,6 +148,7 @@ impl Client {
             turn,
             secured,
             told: OnceCell::new(),
+            passing_on: OnceCell::new(),
             deadline,
             wait: Cell::default(),
             writing,
@@ -164,6 +174,27 @@ impl Client {
             self.here.replace(newest);
         }
         Rc::clone(&self.here.borrow())
+    }
+
+    /// How a connection to a backend begins that is told of it.
+    #[must_use]
+    #[cold]
+    pub fn passing(&self, version: SendProxy) -> Passing {
+        let ctx = &self.ctx;
+        let passing_on = self
+            .passing_on
+            .get_or_init(|| Box::new(PassingOn::new(ctx.pool.new_passed_owner(), ctx.request_id())));
+        let secured = self.secured.as_deref();
+        let certificate = secured.and_then(|secured| secured.facts.as_ref());
+        let facts = ClientFacts {
+            peer: &self.peer,
+            told: self.told.get().map(|told| &**told),
+            stream: &self.stream.borrow(),
+            sni: secured.and_then(|secured| secured.sni.as_deref()),
+            alpn: secured.and_then(|secured| secured.agreed),
+            certificate: certificate.map(|facts| &*facts.common_name),
+        };
+        passing_on.passing(version, &facts)
     }
 
     /// Whether it is to end as soon as nothing is under way.

@@ -8,8 +8,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::config::model::SendProxy;
 use crate::message::{Cause, Head};
 use crate::net::relay::BytesMoved;
+use crate::proxy::passed_on::Passing;
 use crate::proxy::pool::Owner;
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
@@ -38,6 +40,11 @@ pub trait Edge {
     /// Where the number of the client's connection stands, once a connection to a backend is its alone; `None`: there is no
     /// connection that lasts from one request to the next.
     fn owner(&self) -> Option<&Cell<Option<Owner>>>;
+
+    /// How connections to backends begin that are told of its client; of nobody where there is none.
+    fn passing(&self, version: SendProxy) -> Passing {
+        Passing::of_nobody(version)
+    }
 
     /// Ready when there is no use in an answer any more while nothing is read from or written to the client, with why: nearly always
     /// [`Cause::ClientGone`].

@@ -7,10 +7,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::config::model::SendProxy;
 use crate::message::{Cause, Framing, Head, HeaderField, Version};
 use crate::net::relay::{BytesMoved, Early, RelayEnd};
 use crate::proxy::WorkerCtx;
 use crate::proxy::client_timer::ClientWait;
+use crate::proxy::passed_on::Passing;
 use crate::proxy::pool::Owner;
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 
@@ -114,6 +116,10 @@ impl Edge for Wire<'_> {
 
     fn owner(&self) -> Option<&Cell<Option<Owner>>> {
         Some(&self.client.owner)
+    }
+
+    fn passing(&self, version: SendProxy) -> Passing {
+        self.client.passing(version)
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {

@@ -72,9 +72,10 @@ fn secured(protocols: &'static [&'static str]) -> Rc<Secured> {
 fn of_a_session_of_http_2_it_is_known_for_which_host_it_was_made() {
     let http2 = secured(&["h2", "http/1.1"]);
     assert_eq!((http2.is_http2, http2.sni.as_deref()), (true, Some(NAME)));
-    // Of every other one that is nobody's business: its requests come as they come.
-    for others in [&["http/1.1"][..], &[]] {
+    assert_eq!(http2.agreed, Some("h2"));
+    for (others, agreed) in [(&["http/1.1"][..], Some("http/1.1")), (&[], None)] {
         let http1 = secured(others);
-        assert_eq!((http1.is_http2, http1.sni.as_deref()), (false, None), "{others:?}");
+        let known = (http1.is_http2, http1.agreed, http1.sni.as_deref());
+        assert_eq!(known, (false, agreed, Some(NAME)), "{others:?}");
     }
 }

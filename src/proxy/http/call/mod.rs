@@ -413,6 +413,7 @@ impl Call {
                     match self.keep {
                         Keep::Shared => pool.put(cells, backend, used, now),
                         Keep::Private(owner) => pool.put_private(cells, owner, backend, used, now),
+                        Keep::PassedOn(owner) => pool.put_passed(cells, owner, backend, used, now),
                         Keep::Closed => {}
                     }
                 }

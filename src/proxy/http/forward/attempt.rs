@@ -30,20 +30,21 @@ const REFUSALS: u8 = 2;
 /// Opens a connection, or finds a place on one that is being opened for others too.
 async fn open<E: Edge>(forwarding: &mut Forwarding<'_, E>, backend: &Arc<Backend>) -> Result<CallWay, Cause> {
     let (ctx, timeouts) = (forwarding.ctx, &forwarding.rules.timeouts);
-    let stood = Cell::new(Tick::ZERO);
+    let (stood, passing) = (Cell::new(Tick::ZERO), forwarding.passing());
     let opened = if forwarding.target.config.upstream.is_http2() {
         if forwarding.keep != Keep::Shared {
             // It would log in everybody who shares the connection.
             return Err(Cause::NeedsHttp11);
         }
         until_over(forwarding, async |gone| {
-            opening::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place)
+            opening::place(ctx, (backend, passing.as_ref()), timeouts, &stood, gone).await.map(CallWay::Place)
         })
         .await
     } else {
         let deadline = ctx.ticker.deadline();
+        let how = (&deadline, passing.as_ref().map(|passing| &*passing.header));
         until_over(forwarding, async |gone| {
-            dial(ctx, backend, timeouts, &deadline, &stood, gone).await.map(CallWay::Connection)
+            dial(ctx, backend, timeouts, how, &stood, gone).await.map(CallWay::Connection)
         })
         .await
     };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::config::model::{GrpcStatus, GrpcStatuses, HostHeader};
+use crate::config::model::{GrpcStatus, GrpcStatuses, HostHeader, SendProxy};
 use crate::message::{ATTEMPTS, BackendId, Cause, Framing, Head, HeaderField, Record, grpc};
 use crate::net::now;
 use crate::proxy::WorkerCtx;
@@ -15,6 +15,7 @@ use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{About, Host};
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::http::request_body::replay::Replay;
+use crate::proxy::passed_on::Passing;
 use crate::proxy::pool::{Keep, Need};
 use crate::snapshot::RequestRules;
 use crate::targets::resilience::retry::FailedAttempt;
@@ -275,10 +276,39 @@ impl<E: Edge> Forwarding<'_, E> {
         let patience = Patience { first_byte: timeouts.first_byte, idle: timeouts.idle };
         let mut call = Call::new(self.ctx, lease, generation, way, out, body, patience);
         call.keep = self.keep;
+        if let Some(version) = self.target.config.send_proxy {
+            call.keep = self.keep_passed(version);
+        }
         if self.target.config.upstream.is_http2() {
             self.fit_to_http2(&mut call);
         }
         call
+    }
+
+    /// How its connections begin, where backends are told whose they are.
+    #[must_use]
+    pub fn passing(&self) -> Option<Passing> {
+        self.target.config.send_proxy.map(|version| self.edge.passing(version))
+    }
+
+    /// For whom a connection is kept that was told whose it is.
+    #[cold]
+    fn keep_passed(&self, version: SendProxy) -> Keep {
+        match (self.keep, self.edge.passing(version).owner) {
+            (Keep::Shared, Some(owner)) => Keep::PassedOn(owner),
+            (keep, _) => keep,
+        }
+    }
+
+    /// A connection that was told of the client, for what `lease` is about.
+    #[cold]
+    fn reuse_passed(&self, lease: &Lease, version: SendProxy) -> Option<CallWay> {
+        let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
+        let stream = match self.edge.passing(version).owner {
+            Some(owner) => pool.take_passed(cells, owner, lease.backend(), lease.picked()),
+            None => pool.take(cells, lease.backend(), self.need(), lease.picked()),
+        };
+        stream.map(CallWay::Connection)
     }
 
     /// Tells a call what holds for it on a stream beside what holds everywhere.
@@ -317,7 +347,8 @@ impl<E: Edge> Forwarding<'_, E> {
     #[inline(never)]
     fn reuse_place(&self, lease: &Lease) -> Option<CallWay> {
         let is_shared = self.keep == Keep::Shared;
-        let place = is_shared.then(|| self.ctx.backend_sessions.place(lease.backend())).flatten()?;
+        let owner = self.passing().and_then(|passing| passing.owner);
+        let place = is_shared.then(|| self.ctx.backend_sessions.place(lease.backend(), owner)).flatten()?;
         self.ctx.cells.pool.reused.increment();
         Some(CallWay::Place(place))
     }
@@ -341,6 +372,9 @@ impl<E: Edge> Forwarding<'_, E> {
         {
             self.keep = Keep::Private(owner);
             return Some(CallWay::Connection(stream));
+        }
+        if let Some(version) = self.target.config.send_proxy {
+            return self.reuse_passed(lease, version);
         }
         pool.take(cells, lease.backend(), self.need(), lease.picked()).map(CallWay::Connection)
     }

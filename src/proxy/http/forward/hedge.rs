@@ -203,17 +203,22 @@ impl Rival {
         let (ctx, timeouts) = (Rc::clone(forwarding.ctx), forwarding.rules.timeouts);
         let stood = Rc::new(Cell::new(Tick::ZERO));
         let beside = Rc::clone(&stood);
+        let passing = if reused { None } else { forwarding.passing() };
         let is_http2 = forwarding.target.config.upstream.is_http2();
         let dialing = Box::pin(async move {
             match pooled {
                 Some(way) => Ok(way),
                 None if is_http2 => {
-                    let place = opening::place(&ctx, &backend, &timeouts, &beside, |_| Poll::Pending);
+                    let place =
+                        opening::place(&ctx, (&backend, passing.as_ref()), &timeouts, &beside, |_| {
+                            Poll::Pending
+                        });
                     place.await.map(CallWay::Place)
                 }
                 None => {
                     let deadline = ctx.ticker.deadline();
-                    let dialed = dial(&ctx, &backend, &timeouts, &deadline, &beside, |_| Poll::Pending);
+                    let how = (&deadline, passing.as_ref().map(|passing| &*passing.header));
+                    let dialed = dial(&ctx, &backend, &timeouts, how, &beside, |_| Poll::Pending);
                     dialed.await.map(CallWay::Connection)
                 }
             }

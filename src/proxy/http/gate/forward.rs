@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::config::model::SendProxy;
 use crate::config::model::{ForwardAuth, Forwarded};
 use crate::message::{Blame, Cause, Head, HeaderField, Record, status, tokens};
 use crate::net::now;
@@ -26,6 +27,7 @@ use crate::proxy::http::h1::write::About;
 use crate::proxy::http::hash_key::hash_key;
 use crate::proxy::http::reply::Reply;
 use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::passed_on::Passing;
 use crate::proxy::pool::{Keep, Owner};
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 use crate::snapshot::Destination;
@@ -239,6 +241,10 @@ impl<E: Edge> Edge for QuestionEdge<'_, E> {
 
     fn owner(&self) -> Option<&Cell<Option<Owner>>> {
         None
+    }
+
+    fn passing(&self, version: SendProxy) -> Passing {
+        self.0.passing(version)
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {

@@ -10,6 +10,7 @@ use crate::proxy::http::body::Memory;
 use crate::proxy::http::forward::outgoing::OutgoingHead;
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{About, Host};
+use crate::proxy::passed_on::Passing;
 use crate::proxy::pool::{Keep, Need};
 use crate::targets::{Backend, Target};
 use crate::tick::Tick;
@@ -37,6 +38,8 @@ pub struct MirrorCopy {
     pub key: Option<u64>,
     /// For whom its connection is kept afterwards.
     pub keep: Keep,
+    /// How its connection begins, where backends are told whose they are.
+    pub passing: Option<Passing>,
     /// It asks for a head alone.
     pub to_head: bool,
     /// Doing it twice is as good as once.
@@ -73,6 +76,8 @@ pub struct Made<'a> {
     pub key: Option<u64>,
     /// See [`MirrorCopy::keep`].
     pub keep: Keep,
+    /// See [`MirrorCopy::passing`].
+    pub passing: Option<Passing>,
     /// The moment.
     pub now: Tick,
 }
@@ -99,6 +104,7 @@ impl MirrorCopy {
                 target: Arc::clone(target),
                 key: made.key,
                 keep: made.keep,
+                passing: made.passing.clone(),
                 to_head: head.method() == b"HEAD",
                 is_idempotent: head.is_idempotent(),
                 is_call: grpc::is_grpc(head),
@@ -234,6 +240,7 @@ mod tests {
             about: &ABOUT,
             key: None,
             keep: Keep::Shared,
+            passing: None,
             now: Tick(1),
         };
         let copy = MirrorCopy::new(&made, HeadBuffers::default().take(), load)?;

@@ -22,6 +22,7 @@ use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::About;
 use crate::proxy::http::identity;
 use crate::proxy::http::request_body::RequestBody;
+use crate::proxy::passed_on::Passing;
 use crate::targets::Target;
 
 use copy::{Made, MirrorCopy};
@@ -47,6 +48,8 @@ pub struct Original<'a> {
     pub about: About<'a>,
     /// What the copy's backend is chosen by where its target hashes.
     pub key: Option<u64>,
+    /// How the connection to it begins, where backends are told whose they are.
+    pub passing: Option<Passing>,
 }
 
 /// Whether chance wants a request copied.
@@ -82,6 +85,7 @@ pub fn copy(original: &Original<'_>) {
         about: &original.about,
         key: original.key,
         keep: identity::keep(original.head, &ctx.pool, None),
+        passing: original.passing.clone(),
         now: now(),
     };
     let Some(mut copy) = MirrorCopy::new(&made, ctx.outgoing.take(), ctx.mirrors.room.load()) else {

@@ -107,10 +107,12 @@ async fn open(
             return Err(Cause::NeedsHttp11);
         }
         let stood = Cell::new(Tick::ZERO);
-        return opening::place(ctx, backend, timeouts, &stood, gone).await.map(CallWay::Place);
+        let way = (backend, copy.passing.as_ref());
+        return opening::place(ctx, way, timeouts, &stood, gone).await.map(CallWay::Place);
     }
     let deadline = ctx.ticker.deadline();
-    dial_if_there_is_room(ctx, backend, timeouts, &deadline, gone).await.map(CallWay::Connection)
+    let how = (&deadline, copy.passing.as_ref().map(|passing| &*passing.header));
+    dial_if_there_is_room(ctx, backend, timeouts, how, gone).await.map(CallWay::Connection)
 }
 
 /// Gets the head of an answer.
@@ -133,8 +135,12 @@ async fn ask_backend(
         let may_take = may_reuse && !lease.is_trial();
         let pooled = if config.upstream.is_http2() {
             let is_shared = copy.keep == Keep::Shared;
-            is_shared.then(|| ctx.backend_sessions.place(lease.backend())).flatten().map(CallWay::Place)
-        } else if may_take {
+            let owner = copy.passing.as_ref().and_then(|passing| passing.owner);
+            is_shared
+                .then(|| ctx.backend_sessions.place(lease.backend(), owner))
+                .flatten()
+                .map(CallWay::Place)
+        } else if may_take && copy.passing.is_none() {
             let pooled = ctx.pool.take(&ctx.cells, lease.backend(), copy.need(), lease.picked());
             pooled.map(CallWay::Connection)
         } else {
@@ -166,7 +172,8 @@ async fn ask_backend(
         let body =
             copy.body(&ctx.buffers).map_or(RequestBody::Empty, |body| RequestBody::Memory(Box::new(body)));
         let mut call = Call::new(ctx, lease, generation, way, out, body, patience);
-        call.keep = copy.keep;
+        // What was told of a client serves nobody else, and of copies each is its own.
+        call.keep = if copy.passing.is_some() { Keep::Closed } else { copy.keep };
         if is_call {
             call.set_terms(CallTerms::new(Tick::NEVER, GrpcStatuses::default(), false), timeouts.idle);
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::tunnel::ClientStream;
 use super::{answer, tunnel};
+use crate::config::model::SendProxy;
 use crate::message::{Cause, Framing, Head};
 use crate::net::relay::{BytesMoved, Early, RelayEnd};
 use crate::net::{Deadline, Piece, Stream, now};
@@ -29,6 +30,7 @@ use crate::proxy::http::h2::upload::StreamUpload;
 use crate::proxy::http::identity;
 use crate::proxy::http::tunnel::relay;
 use crate::proxy::http::websocket::Lent;
+use crate::proxy::passed_on::Passing;
 use crate::proxy::pool::Owner;
 use crate::proxy::tunnels::{Tunnel, TunnelEnd};
 use crate::tick::Tick;
@@ -193,6 +195,10 @@ impl Edge for StreamEdge<'_> {
     fn owner(&self) -> Option<&Cell<Option<Owner>>> {
         // Many requests share the connection, so none of them may log it in.
         None
+    }
+
+    fn passing(&self, version: SendProxy) -> Passing {
+        self.session.client.passing(version)
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Cause> {

@@ -179,5 +179,6 @@ fn mirror_to<E: Edge>(
         body,
         about: about(request, sender, secured.as_deref(), record),
         key,
+        passing: target.config.send_proxy.map(|version| edge.passing(version)),
     });
 }

@@ -55,12 +55,12 @@ const DEAD: Http2Fault = Http2Fault { code: ErrorCode::CANCEL, why: "a PING was 
 /// See [`dial::dial`].
 pub(super) async fn dial(
     ctx: &WorkerCtx,
-    backend: &Backend,
+    (backend, greeting): (&Backend, Option<&[u8]>),
     patience: &Timeouts,
     stood: &Cell<Tick>,
 ) -> Result<Stream, Cause> {
     let deadline = ctx.ticker.deadline();
-    dial::dial(ctx, backend, patience, &deadline, stood, |_| Poll::Pending).await
+    dial::dial(ctx, backend, patience, (&deadline, greeting), stood, |_| Poll::Pending).await
 }
 
 /// What speaks on it.

@@ -12,6 +12,7 @@ use crate::config::model::Timeouts;
 use crate::message::Cause;
 use crate::net::now;
 use crate::proxy::WorkerCtx;
+use crate::proxy::passed_on::Passing;
 use crate::targets::Backend;
 use crate::tick::Tick;
 
@@ -19,19 +20,19 @@ use super::connection;
 use super::session::{BackendSession, StreamPlace};
 use super::sessions::BackendLines;
 
-/// A place on a connection to `backend`; one is made if there is none with a place. `gone` is polled beside; when it is ready nobody needs it. `stood`
+/// A place on a connection to `backend` that began as `passing` says; one is made if there is none with a place. `gone` is polled beside; when it is ready nobody needs it. `stood`
 /// is set as [`crate::proxy::dial::dial`] does.
 ///
 /// # Errors
 /// As [`crate::proxy::dial::dial`], or [`Cause::ConnectTimeout`] where the backend takes no streams.
 pub async fn place(
     ctx: &Rc<WorkerCtx>,
-    backend: &Arc<Backend>,
+    (backend, passing): (&Arc<Backend>, Option<&Passing>),
     patience: &Timeouts,
     stood: &Cell<Tick>,
     mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<StreamPlace, Cause> {
-    let lines = ctx.backend_sessions.of(backend);
+    let lines = ctx.backend_sessions.of(backend, passing.and_then(|passing| passing.owner));
     let deadline = ctx.ticker.deadline();
     deadline.set(patience.connect + patience.tls);
     let failures = lines.failures.get().0;
@@ -51,7 +52,7 @@ pub async fn place(
             return Poll::Ready(Err(Cause::ClientGone));
         }
         if lines.wants_another() {
-            begin(ctx, &lines, backend, patience);
+            begin(ctx, &lines, (backend, passing), patience);
         }
         seeker.wait(cx);
         Poll::Pending
@@ -69,13 +70,19 @@ pub async fn place(
 }
 
 /// Has the next connection made.
-fn begin(ctx: &Rc<WorkerCtx>, lines: &Rc<BackendLines>, backend: &Arc<Backend>, patience: &Timeouts) {
+fn begin(
+    ctx: &Rc<WorkerCtx>,
+    lines: &Rc<BackendLines>,
+    (backend, passing): (&Arc<Backend>, Option<&Passing>),
+    patience: &Timeouts,
+) {
     lines.is_dialing.set(true);
+    let greeting = passing.map(|passing| Rc::clone(&passing.header));
     let (ctx, lines, backend, patience) = (Rc::clone(ctx), Rc::clone(lines), Arc::clone(backend), *patience);
     spawn_local(Box::pin(async move {
         lines.stood.set(Tick::ZERO);
         let generation = backend.generation();
-        let dialed = connection::dial(&ctx, &backend, &patience, &lines.stood).await;
+        let dialed = connection::dial(&ctx, (&backend, greeting.as_deref()), &patience, &lines.stood).await;
         lines.is_dialing.set(false);
         let stream = match dialed {
             Ok(stream) => stream,

@@ -4,9 +4,11 @@
 //! waits has a place on it, as far as the backend takes so many.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::message::Cause;
+use crate::message::{BackendId, Cause};
+use crate::proxy::pool::PassedOwner;
 use crate::targets::Backend;
 use crate::tick::Tick;
 
@@ -17,6 +19,8 @@ use super::waiting::PlaceSeekers;
 #[derive(Default)]
 pub struct BackendSessions {
     by_backend: RefCell<Vec<Option<Rc<BackendLines>>>>,
+    /// Those that were told whose they are: of each client's connection, by backend. None of them is empty.
+    passed: RefCell<HashMap<PassedOwner, Vec<(BackendId, Rc<BackendLines>)>>>,
 }
 
 /// Connections to one backend.
@@ -33,7 +37,42 @@ pub(super) struct BackendLines {
     pub(super) stood: Cell<Tick>,
 }
 
+impl Default for BackendLines {
+    fn default() -> BackendLines {
+        BackendLines {
+            open: RefCell::default(),
+            waiting: Rc::default(),
+            is_dialing: Cell::new(false),
+            failures: Cell::new((0, Cause::Done)),
+            stood: Cell::new(Tick::ZERO),
+        }
+    }
+}
+
 impl BackendLines {
+    /// Lets go of connections that take no more.
+    fn sweep(&self) {
+        for session in &*self.open.borrow() {
+            if session.is_leaving() {
+                session.engine().leave();
+                session.stir();
+            }
+        }
+    }
+
+    /// Asks the backend to expect nothing more on any of them.
+    fn leave(&self) {
+        for session in &*self.open.borrow() {
+            session.engine().leave();
+            session.stir();
+        }
+    }
+
+    /// Nobody has to do with it any more. Who has been called and has not looked yet holds it too.
+    fn is_over(self: &Rc<Self>) -> bool {
+        self.open.borrow().is_empty() && !self.is_dialing.get() && Rc::strong_count(self) == 1
+    }
+
     /// A place on one of them.
     pub(super) fn place(&self) -> Option<StreamPlace> {
         self.open.borrow().iter().find_map(BackendSession::place)
@@ -54,56 +93,64 @@ impl BackendLines {
 }
 
 impl BackendSessions {
-    /// Those to one backend.
-    pub(super) fn of(&self, backend: &Backend) -> Rc<BackendLines> {
+    /// Those to one backend that were told of `owner`; `None`: of nobody.
+    pub(super) fn of(&self, backend: &Backend, owner: Option<PassedOwner>) -> Rc<BackendLines> {
+        if let Some(owner) = owner {
+            let mut passed = self.passed.borrow_mut();
+            let all = passed.entry(owner).or_default();
+            if let Some((_, lines)) = all.iter().find(|(id, _)| *id == backend.id) {
+                return Rc::clone(lines);
+            }
+            let lines = Rc::default();
+            all.push((backend.id, Rc::clone(&lines)));
+            return lines;
+        }
         let place = backend.id.0 as usize;
         let mut by_backend = self.by_backend.borrow_mut();
         if by_backend.len() <= place {
             by_backend.resize_with(place + 1, || None);
         }
-        let lines = by_backend[place].get_or_insert_with(|| {
-            Rc::new(BackendLines {
-                open: RefCell::default(),
-                waiting: Rc::default(),
-                is_dialing: Cell::new(false),
-                failures: Cell::new((0, Cause::Done)),
-                stood: Cell::new(Tick::ZERO),
-            })
-        });
-        Rc::clone(lines)
+        Rc::clone(by_backend[place].get_or_insert_default())
     }
 
-    /// A place on a connection that stands.
+    /// A place on a connection that stands and was told of `owner`; `None`: of nobody.
     #[must_use]
-    pub fn place(&self, backend: &Backend) -> Option<StreamPlace> {
+    pub fn place(&self, backend: &Backend, owner: Option<PassedOwner>) -> Option<StreamPlace> {
+        if let Some(owner) = owner {
+            let passed = self.passed.borrow();
+            let (_, lines) = passed.get(&owner)?.iter().find(|(id, _)| *id == backend.id)?;
+            return lines.place();
+        }
         self.by_backend.borrow().get(backend.id.0 as usize)?.as_ref()?.place()
     }
 
     /// Closes what nobody uses and what belongs to a backend that has failed or gone. Every second.
     pub fn sweep(&self) {
         for place in &mut *self.by_backend.borrow_mut() {
-            let Some(lines) = place else { continue };
-            for session in &*lines.open.borrow() {
-                if session.is_leaving() {
-                    session.engine().leave();
-                    session.stir();
-                }
-            }
-            // Who has been called and has not looked yet holds it too.
-            if lines.open.borrow().is_empty() && !lines.is_dialing.get() && Rc::strong_count(lines) == 1 {
-                // A backend that is gone is not held on to.
-                *place = None;
-            }
+            place.as_ref().inspect(|lines| lines.sweep());
+            // A backend that is gone is not held on to.
+            place.take_if(|lines| lines.is_over());
+        }
+        self.passed.borrow_mut().retain(|_, all| {
+            all.retain(|(_, lines)| {
+                lines.sweep();
+                !lines.is_over()
+            });
+            !all.is_empty()
+        });
+    }
+
+    /// Lets go of those that were told of `owner`, which has ended.
+    pub fn release(&self, owner: PassedOwner) {
+        // What is under way on them goes on to its end.
+        for (_, lines) in self.passed.borrow().get(&owner).into_iter().flatten() {
+            lines.leave();
         }
     }
 
     /// Asks all backends to expect nothing more: the worker ends.
     pub fn leave(&self) {
-        for lines in self.by_backend.borrow().iter().flatten() {
-            for session in &*lines.open.borrow() {
-                session.engine().leave();
-                session.stir();
-            }
-        }
+        self.by_backend.borrow().iter().flatten().for_each(|lines| lines.leave());
+        self.passed.borrow().values().flatten().for_each(|(_, lines)| lines.leave());
     }
 }
