@@ -42,7 +42,7 @@ pub use grpc::{GrpcStatus, GrpcStatuses};
 pub use http2::Http2;
 pub use instance::{AdminSocket, Instance};
 pub use listener::{Bind, ClientTimeouts, Forwarded, Limits, ListenerConfig, Protocol};
-pub use proxy_protocol::{ProxySenders, SendProxy};
+pub use proxy_protocol::{ProxyFact, ProxySenders, SendProxy};
 pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
 pub use route::{Normalize, RouteConfig};

@@ -131,6 +131,7 @@ impl SampleSent<'_> {
             backend: "",
             tls: if self.request.is_tls { "1.3" } else { "" },
             subject: self.request.certificate.as_ref().map_or("", |certificate| &certificate.subject),
+            told: None,
             user: "",
         }
     }

@@ -3,14 +3,16 @@
 //! Dropping the recording completes it: also when the task was cut by the end of the process or by a panic.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use super::WorkerCtx;
 use super::blocked::ProxiedRequest;
+use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Cause, Head, Record};
 use crate::net::now;
 use crate::net::relay::BytesMoved;
 use crate::snapshot::Route;
-use crate::telemetry::access_log::RouteName;
+use crate::telemetry::access_log::{RouteName, SeldomSaid};
 use crate::tick::Tick;
 
 /// What is known of how it ends.
@@ -27,8 +29,7 @@ enum Ending {
 /// What few requests have.
 #[derive(Default)]
 struct Seldom<'a> {
-    /// Who the client has shown to be.
-    user: Option<Box<str>>,
+    said: SeldomSaid,
     /// As near as a trusted proxy tells who has sent it, and where it is listed for that client.
     listed: Option<(IpAddr, Option<ProxiedRequest<'a>>)>,
 }
@@ -66,7 +67,13 @@ impl<'a> Recording<'a> {
     /// Notes who the client has shown to be.
     #[cold]
     pub fn by(&mut self, user: &str) {
-        self.seldom.get_or_insert_default().user = Some(user.into());
+        self.seldom.get_or_insert_default().said.user = Some(user.into());
+    }
+
+    /// Notes what a balancer in front has told.
+    #[cold]
+    pub fn tell(&mut self, told: &Rc<ProxyHeader>) {
+        self.seldom.get_or_insert_default().said.told = Some(Rc::clone(told));
     }
 
     /// Lists it, until it is written down, as one that a trusted proxy has sent for `client`, if it tells for whom. `nearest`: the client, or
@@ -122,8 +129,8 @@ impl Drop for Recording<'_> {
         self.ctx.cells.record(self.record);
         self.ctx.keep(self.record, self.head, self.route);
         if let Some(log) = self.ctx.log.borrow_mut().as_mut() {
-            let user = self.seldom.as_ref().and_then(|seldom| seldom.user.as_deref());
-            let asked = (self.head, self.route, user);
+            let said = self.seldom.as_ref().map(|seldom| &seldom.said);
+            let asked = (self.head, self.route, said);
             self.ctx.with_names(|names| log.write(self.record, asked, names, self.ctx.wall()));
         }
     }

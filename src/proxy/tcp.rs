@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Blame, Cause, Peer, PickNote, Record, RecordKind};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream, now};
@@ -55,18 +56,25 @@ pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool
     true
 }
 
-/// Serves one accepted connection to its end, of which `early` was read. The one to its backend begins with `greeting`.
-pub async fn serve(
-    ctx: Rc<WorkerCtx>,
-    client: Stream,
-    peer: Peer,
-    listener: Here,
-    (early, greeting): (Option<Buffer>, Option<Rc<[u8]>>),
-) {
+/// How a connection begins.
+#[derive(Default)]
+pub struct TcpBeginning {
+    /// What was read of it.
+    pub early: Option<Buffer>,
+    /// What the one to its backend begins with; `None`: what its client says.
+    pub greeting: Option<Rc<[u8]>>,
+    /// What a balancer in front has told of it.
+    pub told: Option<Rc<ProxyHeader>>,
+}
+
+/// Serves one accepted connection to its end.
+pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Here, beginning: TcpBeginning) {
+    let TcpBeginning { early, greeting, told } = beginning;
     let moved = BytesMoved::default();
     let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };
     let mut recording = Recording::new(&ctx, None, &mut record);
     recording.count(&moved);
+    told.iter().for_each(|told| recording.tell(told));
     let way = listener.routes().first().and_then(|route| route.destinations.first());
     recording.record.route = way.map(|way| way.id);
     let Some(target) = listener.target() else { return recording.settle(Cause::NoBackend) };

@@ -266,6 +266,7 @@ mod tests {
         let mut answer = Head::answer(200);
         lines.iter().for_each(|(name, value)| answer.push(name.as_bytes(), value.as_bytes()));
         let facts = TextFacts {
+            told: None,
             head: &head,
             groups: Groups::default(),
             client: None,

@@ -11,6 +11,7 @@ use regex::bytes::Regex;
 use crate::config::model::text::{Text, TextPiece, Variable};
 use crate::message::Head;
 use crate::message::cookie::cookie;
+use crate::message::proxy_header::ToldLines;
 
 /// Groups of an expression that have a name.
 const GROUPS: usize = 9;
@@ -38,6 +39,8 @@ pub struct TextFacts<'a> {
     pub subject: &'a str,
     /// Who the client has shown to be; empty: it has not.
     pub user: &'a str,
+    /// What a balancer in front has told; `None`: nothing.
+    pub told: Option<&'a ToldLines>,
 }
 
 /// What the groups of a route's `path_regex` found in a path. It is not looked for before somebody asks.
@@ -105,6 +108,9 @@ impl TextFacts<'_> {
             Variable::Tls => out.extend_from_slice(self.tls.as_bytes()),
             Variable::TlsClientSubject => out.extend_from_slice(self.subject.as_bytes()),
             Variable::User => out.extend_from_slice(self.user.as_bytes()),
+            Variable::Proxy(fact) => {
+                out.extend_from_slice(self.told.and_then(|told| told.fact(*fact)).unwrap_or_default());
+            }
             Variable::Header(name) => out.extend_from_slice(head.named(name).unwrap_or_default()),
             Variable::Cookie(name) => out.extend_from_slice(cookie(head, name).unwrap_or_default()),
             Variable::Group(number) => out.extend_from_slice(self.groups.get(*number)),
@@ -131,6 +137,7 @@ fn hostname(authority: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::model::ProxyFact;
 
     #[test]
     fn every_variable_is_what_stands_on_the_wire() {
@@ -139,7 +146,11 @@ mod tests {
         head.push(b"x-one", b"second");
         head.push(b"Cookie", b"a=1; b=\"2\"");
         let regex = Regex::new("^/(a[^/]*)/(x)(y)?").expect("an expression");
+        let lines =
+            b"\x01\0\x02h2\x05\0\x02id\xea\0\x03vpc\x20\0\x17\x01\0\0\0\0\x21\0\x07TLSv1.3\x22\0\x05robot";
+        let told = ToldLines::new(lines).expect("whole ones");
         let facts = TextFacts {
+            told: Some(&told),
             head: &head,
             groups: Groups::of(&regex, b"/a%20b/x"),
             client: Some("::ffff:192.0.2.7".parse().expect("an address")),
@@ -167,6 +178,13 @@ mod tests {
             (Variable::Tls, "1.3"),
             (Variable::TlsClientSubject, "CN=robot"),
             (Variable::User, "anna"),
+            (Variable::Proxy(ProxyFact::Alpn), "h2"),
+            (Variable::Proxy(ProxyFact::Authority), ""),
+            (Variable::Proxy(ProxyFact::UniqueId), "id"),
+            (Variable::Proxy(ProxyFact::Tls), "TLSv1.3"),
+            (Variable::Proxy(ProxyFact::ClientName), "robot"),
+            (Variable::Proxy(ProxyFact::Line(0xea)), "vpc"),
+            (Variable::Proxy(ProxyFact::Line(0xeb)), ""),
             (Variable::Header("x-one".into()), "first"),
             (Variable::Header("x-two".into()), ""),
             (Variable::Cookie("b".into()), "\"2\""),

@@ -125,6 +125,7 @@ mod tests {
         head.push(b"Cookie", &[b"c=", value].concat());
         let regex = Regex::new("^/g/(.*)$").expect("an expression");
         make(&TextFacts {
+            told: None,
             head: &head,
             groups: Groups::of(&regex, super::super::facts::split(path.as_bytes()).0),
             client: None,

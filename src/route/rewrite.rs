@@ -80,6 +80,7 @@ mod tests {
         let regex = Regex::new("^/g/([^/]*)/?(.*)$").expect("an expression");
         let path = split(path.as_bytes()).0;
         let facts = TextFacts {
+            told: None,
             head: &head,
             groups: Groups::of(&regex, path),
             client: None,

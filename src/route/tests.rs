@@ -218,6 +218,7 @@ fn what_a_rewrite_makes_of_a_path_stays_below_its_prefix_however_it_is_read() {
             continue;
         }
         let facts = TextFacts {
+            told: None,
             head: &head,
             groups: Groups::default(),
             client: None,

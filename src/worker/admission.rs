@@ -22,10 +22,9 @@ use crate::proxy::recording::Recording;
 use crate::proxy::tcp;
 use crate::snapshot::ConnectionLimits;
 
-use super::connection::{Arrival, greet};
+use super::connection::{Newcomer, greet};
 use super::connection_slot::ConnectionSlot;
 use super::handover::NewConnection;
-use super::sender::heard_first;
 
 /// Connections per worker that are told at leisure that there is no room; more are told in passing.
 const TURNED_AWAY: usize = 32;
@@ -63,12 +62,12 @@ impl Tasks {
     pub(super) fn spawn<W: Future<Output = ()> + 'static>(
         self: &Rc<Tasks>,
         peer: &Peer,
-        work: impl FnOnce(Listed) -> W,
+        work: impl FnOnce(ListedTask) -> W,
     ) {
         let mut tasks = self.0.borrow_mut();
         let entry = tasks.vacant_entry();
         // It does not run before this turn is over.
-        let task = spawn_local(work(Listed { tasks: Rc::clone(self), place: entry.key() }));
+        let task = spawn_local(work(ListedTask { tasks: Rc::clone(self), place: entry.key() }));
         let client = peer.client.map(|client| client.ip);
         entry.insert(ConnectionTask { listener: peer.listener, peer: client, handle: task.abort_handle() });
     }
@@ -90,12 +89,12 @@ impl Tasks {
 }
 
 /// Takes a task out when that ends, however.
-pub(super) struct Listed {
+pub(super) struct ListedTask {
     tasks: Rc<Tasks>,
     place: usize,
 }
 
-impl Listed {
+impl ListedTask {
     /// It is the connection of somebody else than who has connected.
     pub(super) fn belongs_to(&self, client: Option<IpAddr>) {
         if let Some(task) = self.tasks.0.borrow_mut().get_mut(self.place) {
@@ -104,7 +103,7 @@ impl Listed {
     }
 }
 
-impl Drop for Listed {
+impl Drop for ListedTask {
     fn drop(&mut self) {
         self.tasks.0.borrow_mut().try_remove(self.place);
     }
@@ -184,8 +183,9 @@ impl Admitter {
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
         let address = peer.client.map(|client| client.ip);
-        if let Some(senders) = heard_first(&listener, address) {
-            self.hear(Arrival::new(&self.ctx, stream, peer, listener), &senders);
+        let senders = listener.config.proxy_protocol.clone();
+        if let Some(senders) = senders.filter(|senders| senders.are_heard_first(address)) {
+            self.hear(Newcomer::new(&self.ctx, stream, peer, listener), &senders);
             return Ok(());
         }
         let blocked = self.ctx.blocked.refusal(address).map(Denial::of);
@@ -212,7 +212,7 @@ impl Admitter {
                 });
             }
             (None, false) => {
-                let greeting = Box::pin(greet(Arrival::new(&ctx, stream, peer, listener)));
+                let greeting = Box::pin(greet(Newcomer::new(&ctx, stream, peer, listener)));
                 self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     if let Some(client) = greeting.await {
@@ -222,7 +222,7 @@ impl Admitter {
             }
             // Nothing can be said before a handshake, and whoever may not come in is worth none.
             (Some(denial), false) if denied.is_some() => {
-                refuse_unheard(&Arrival::new(&ctx, stream, peer, listener), denial.cause);
+                refuse_unheard(&Newcomer::new(&ctx, stream, peer, listener), denial.cause);
             }
             // A handshake costs more than what we are short of.
             (Some(_), false) => self.ctx.cells.ends.fail_unrecorded(peer.listener),
@@ -244,8 +244,8 @@ impl Admitter {
 }
 
 /// Leaves the record of a connection that ends unheard for `cause`, and is closed without a word.
-pub(super) fn refuse_unheard(arrival: &Arrival, cause: Cause) {
-    let Arrival { ctx, peer, here, .. } = arrival;
+pub(super) fn refuse_unheard(newcomer: &Newcomer, cause: Cause) {
+    let Newcomer { ctx, peer, here, .. } = newcomer;
     let is_tcp = here.config.protocol == Protocol::Tcp;
     let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
     let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };

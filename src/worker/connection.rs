@@ -38,30 +38,31 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Shakes hands where the listener wants TLS, and serves a TCP connection to its end. What is left is a client that
 /// speaks HTTP; `None`: nothing is.
-pub(super) async fn greet(mut arrival: Arrival) -> Option<Rc<Client>> {
-    let protocol = arrival.here.config.protocol;
-    let secured = match arrival.here.tls.clone() {
+pub(super) async fn greet(mut newcomer: Newcomer) -> Option<Rc<Client>> {
+    let protocol = newcomer.here.config.protocol;
+    let secured = match newcomer.here.tls.clone() {
         None => None,
         Some(config) => {
-            let (secured, facts) = Box::pin(secure(arrival, &config)).await?;
-            arrival = secured;
+            let (secured, facts) = Box::pin(secure(newcomer, &config)).await?;
+            newcomer = secured;
             Some(facts)
         }
     };
     match protocol {
-        Protocol::Http => Some(arrival.into_client(secured)),
+        Protocol::Http => Some(newcomer.into_client(secured)),
         Protocol::Tcp => {
-            let version = arrival.here.target().and_then(|target| target.config.send_proxy);
-            let greeting = version.map(|version| arrival.greeting(version, secured.as_deref()));
-            let Arrival { ctx, stream, peer, here, held, .. } = arrival;
-            tcp::serve(ctx, stream, peer, here, (held, greeting)).await;
+            let version = newcomer.here.target().and_then(|target| target.config.send_proxy);
+            let greeting = version.map(|version| newcomer.greeting(version, secured.as_deref()));
+            let Newcomer { ctx, stream, peer, here, held, told } = newcomer;
+            let beginning = tcp::TcpBeginning { early: held, greeting, told };
+            tcp::serve(ctx, stream, peer, here, beginning).await;
             None
         }
     }
 }
 
 /// A connection whose client has said nothing yet, or nothing that was used.
-pub(super) struct Arrival {
+pub(super) struct Newcomer {
     pub(super) ctx: Rc<WorkerCtx>,
     pub(super) stream: Stream,
     pub(super) peer: Peer,
@@ -72,10 +73,10 @@ pub(super) struct Arrival {
     pub(super) told: Option<Rc<ProxyHeader>>,
 }
 
-impl Arrival {
+impl Newcomer {
     /// One of which nothing was read.
-    pub(super) fn new(ctx: &Rc<WorkerCtx>, stream: Stream, peer: Peer, here: Here) -> Arrival {
-        Arrival { ctx: Rc::clone(ctx), stream, peer, here, held: None, told: None }
+    pub(super) fn new(ctx: &Rc<WorkerCtx>, stream: Stream, peer: Peer, here: Here) -> Newcomer {
+        Newcomer { ctx: Rc::clone(ctx), stream, peer, here, held: None, told: None }
     }
 
     /// What the connection to its backend begins with, so that this knows whose it is.
@@ -94,7 +95,7 @@ impl Arrival {
 
     /// One that speaks HTTP.
     pub(super) fn into_client(self, secured: Option<Rc<Secured>>) -> Rc<Client> {
-        let Arrival { ctx, stream, peer, here, held, told } = self;
+        let Newcomer { ctx, stream, peer, here, held, told } = self;
         let client = Client::new(ctx, stream, peer, here, secured);
         client.with_held(|place| *place = held);
         if let Some(told) = told {
@@ -106,8 +107,8 @@ impl Arrival {
 }
 
 /// Shakes hands. `None`: there is no session, and what could be said and recorded of that was.
-async fn secure(arrival: Arrival, config: &Arc<ServerConfig>) -> Option<(Arrival, Rc<Secured>)> {
-    let Arrival { ctx, mut stream, mut peer, here: listener, held, told } = arrival;
+async fn secure(newcomer: Newcomer, config: &Arc<ServerConfig>) -> Option<(Newcomer, Rc<Secured>)> {
+    let Newcomer { ctx, mut stream, mut peer, here: listener, held, told } = newcomer;
     let protocol = listener.config.protocol;
     let kind = if protocol == Protocol::Tcp { RecordKind::Tcp } else { RecordKind::Http };
     let deadline = ctx.ticker.deadline();
@@ -164,9 +165,9 @@ async fn secure(arrival: Arrival, config: &Arc<ServerConfig>) -> Option<(Arrival
             let facts = certificate.map(|leaf| CertificateFacts::of(leaf));
             let certificate = certificate.map(|leaf| certificate_lines(leaf).into()).unwrap_or_default();
             let (is_http2, agreed) = (session.is_http2(), session.agreed());
-            let arrival =
-                Arrival { ctx, stream: Stream::Tls(session), peer, here: listener, held: None, told };
-            return Some((arrival, Rc::new(Secured { certificate, facts, is_http2, agreed, sni })));
+            let newcomer =
+                Newcomer { ctx, stream: Stream::Tls(session), peer, here: listener, held: None, told };
+            return Some((newcomer, Rc::new(Secured { certificate, facts, is_http2, agreed, sni })));
         }
         None => (Cause::TlsTimeout, None),
         Some(Err(TlsBroken::Closed(error))) => (Cause::ClientGone, Some(error.to_string())),

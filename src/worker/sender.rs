@@ -3,9 +3,7 @@
 //! Who has connected is a sender, and is asked two things: whether it is blocked, and whether it may tell. Whom it tells of is the client, and is
 //! asked everything that a client is asked who has connected itself.
 
-use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use crate::config::model::{Protocol, ProxySenders};
@@ -17,22 +15,15 @@ use crate::proxy::http::client::Client;
 use crate::proxy::http::connection::{DRAIN_SILENCE, dismiss, serve, turn_away};
 use crate::proxy::http::gate::{Denial, at_the_door};
 use crate::proxy::tcp;
-use crate::snapshot::Listener;
 
-use super::admission::{Admitter, Listed, refuse_unheard};
-use super::connection::{Arrival, greet, in_time};
+use super::admission::{Admitter, ListedTask, refuse_unheard};
+use super::connection::{Newcomer, greet, in_time};
 use super::connection_slot::ConnectionSlot;
-
-/// Who has to be heard before there is a client; `None`: whoever connects is one.
-pub(super) fn heard_first(listener: &Listener, sender: Option<IpAddr>) -> Option<Arc<ProxySenders>> {
-    let senders = listener.config.proxy_protocol.as_ref()?;
-    (senders.required || senders.trusts(sender)).then(|| Arc::clone(senders))
-}
 
 /// A connection of which a sender is to tell whose it is.
 struct Sender {
     admitter: Rc<Admitter>,
-    arrival: Arrival,
+    newcomer: Newcomer,
     slot: ConnectionSlot,
     /// It may begin without a header: then it is a client.
     is_optional: bool,
@@ -52,8 +43,8 @@ enum Said {
 
 impl Admitter {
     /// Admits a connection of which `senders` are to tell whose it is.
-    pub(super) fn hear(self: &Rc<Admitter>, arrival: Arrival, senders: &ProxySenders) {
-        let Arrival { ctx, peer, here, .. } = &arrival;
+    pub(super) fn hear(self: &Rc<Admitter>, newcomer: Newcomer, senders: &ProxySenders) {
+        let Newcomer { ctx, peer, here, .. } = &newcomer;
         let address = peer.client.map(|client| client.ip);
         let stranger = (!senders.trusts(address)).then_some(Cause::ProxySender);
         let denied = ctx.blocked.refusal(address).or(stranger);
@@ -62,7 +53,7 @@ impl Admitter {
         let slot = ConnectionSlot::take(&self.limits, ctx, &here.state, &unnamed, denied);
         if let Some(cause) = denied {
             events::proxy_header_refused(&here.config.name, address, cause.token(), "it may not tell");
-            return refuse_unheard(&arrival, cause);
+            return refuse_unheard(&newcomer, cause);
         }
         if slot.refusal().is_some() {
             // To hear whose it is costs more than what we are short of.
@@ -70,7 +61,7 @@ impl Admitter {
         }
         let (tracked, peer) = (self.tracker.token(), *peer);
         let (admitter, is_optional) = (Rc::clone(self), !senders.required);
-        let sender = Box::new(Sender { admitter, arrival, slot, is_optional });
+        let sender = Box::new(Sender { admitter, newcomer, slot, is_optional });
         self.tasks.spawn(&peer, |listed| async move {
             let (listed, _tracked) = (listed, tracked);
             // What it takes to hear whose it is idle connections don't hold.
@@ -82,7 +73,7 @@ impl Admitter {
 
 impl Sender {
     /// Hears whose the connection is, and serves that client as if it had connected itself. What is left is one that speaks HTTP.
-    async fn pass_on(mut self: Box<Sender>, listed: &Listed) -> Option<(Rc<Client>, ConnectionSlot)> {
+    async fn pass_on(mut self: Box<Sender>, listed: &ListedTask) -> Option<(Rc<Client>, ConnectionSlot)> {
         let mut is_local = false;
         match self.listen().await {
             Said::Nothing => return None,
@@ -90,45 +81,45 @@ impl Sender {
             Said::Header(header) => {
                 is_local = header.is_local;
                 if let Some((source, _)) = header.addresses {
-                    self.arrival.peer.client = Some(ClientAddress::new(source.ip(), source.port()));
+                    self.newcomer.peer.client = Some(ClientAddress::new(source.ip(), source.port()));
                 }
-                self.arrival.told = Some(header.into());
+                self.newcomer.told = Some(header.into());
             }
             Said::Fault(cause, why) => {
-                let Arrival { peer, here, .. } = &self.arrival;
+                let Newcomer { peer, here, .. } = &self.newcomer;
                 let sender = peer.client.map(|client| client.ip);
                 events::proxy_header_refused(&here.config.name, sender, cause.token(), &why);
-                refuse_unheard(&self.arrival, cause);
+                refuse_unheard(&self.newcomer, cause);
                 return None;
             }
         }
         // Balancers that find out whether we are there come for nobody.
         let denial = if is_local { None } else { self.ask(listed) };
-        let Sender { admitter, arrival, slot, .. } = *self;
+        let Sender { admitter, newcomer, slot, .. } = *self;
         let Some(denial) = denial else {
-            let Arrival { ctx, peer, here, .. } = &arrival;
+            let Newcomer { ctx, peer, here, .. } = &newcomer;
             // Before a handshake, which costs more than all else.
             if !is_local && here.config.protocol == Protocol::Tcp && tcp::comes_too_soon(ctx, peer, here) {
                 return None;
             }
-            return greet(arrival).await.map(|client| (client, slot));
+            return greet(newcomer).await.map(|client| (client, slot));
         };
-        let Arrival { ctx, stream, peer, here, .. } = &arrival;
+        let Newcomer { ctx, stream, peer, here, .. } = &newcomer;
         if here.config.protocol != Protocol::Http || here.tls.is_some() {
             // Nothing can be said before a handshake, and whoever may not come in is worth none.
-            refuse_unheard(&arrival, denial.cause);
+            refuse_unheard(&newcomer, denial.cause);
         } else if denial.status.is_none() || !admitter.has_leisure() {
             dismiss(ctx, stream, peer, &denial);
         } else {
             let _leisure = admitter.take_leisure();
-            turn_away(arrival.into_client(None), denial).await;
+            turn_away(newcomer.into_client(None), denial).await;
         }
         None
     }
 
     /// Why its client may not come in.
-    fn ask(&mut self, listed: &Listed) -> Option<Denial> {
-        let Arrival { ctx, peer, here, .. } = &self.arrival;
+    fn ask(&mut self, listed: &ListedTask) -> Option<Denial> {
+        let Newcomer { ctx, peer, here, .. } = &self.newcomer;
         let client = peer.client.map(|client| client.ip);
         listed.belongs_to(client);
         let blocked = ctx.blocked.refusal(client).map(Denial::of);
@@ -139,16 +130,16 @@ impl Sender {
 
     /// Hears what it says first.
     async fn listen(&mut self) -> Said {
-        let Sender { arrival, is_optional, .. } = self;
-        let (listener, patience) = (arrival.peer.listener, arrival.here.config.client_timeouts.head);
-        let ctx = Rc::clone(&arrival.ctx);
+        let Sender { newcomer, is_optional, .. } = self;
+        let (listener, patience) = (newcomer.peer.listener, newcomer.here.config.client_timeouts.head);
+        let ctx = Rc::clone(&newcomer.ctx);
         let deadline = ctx.ticker.deadline();
         deadline.set(patience);
         let said = in_time(&ctx, listener, &deadline, DRAIN_SILENCE.min(patience), |cx| {
-            arrival.poll_header(*is_optional, cx)
+            newcomer.poll_header(*is_optional, cx)
         });
         let said = said.await;
-        said.unwrap_or_else(|| match arrival.held {
+        said.unwrap_or_else(|| match newcomer.held {
             // Who connects and says nothing leaves no record.
             None => Said::Nothing,
             Some(_) => Said::Fault(Cause::ProxyTimeout, "it was not complete in time".to_owned()),
@@ -156,7 +147,7 @@ impl Sender {
     }
 }
 
-impl Arrival {
+impl Newcomer {
     fn poll_header(&mut self, is_optional: bool, cx: &mut Context<'_>) -> Poll<Said> {
         loop {
             let bytes = self.held.as_ref().map_or(&[][..], |held| held.data());

@@ -37,7 +37,8 @@ async fn ask_for(ctx: &Rc<WorkerCtx>, head: &Head, body: RequestBody) -> (Memory
     let (mut edge, mut space) = (MemoryEdge::default(), Space::default());
     let (peer, start) = (Peer::default(), now());
     let listener = &*here(ctx);
-    let incoming = IncomingRequest { ctx, listener, head, peer: &peer, started: start, head_read: start };
+    let incoming =
+        IncomingRequest { ctx, listener, head, peer: &peer, told: None, started: start, head_read: start };
     exchange(&incoming, &mut edge, &body, &mut space).await;
     (edge, space.record)
 }

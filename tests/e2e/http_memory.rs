@@ -121,8 +121,15 @@ fn a_client_that_is_gone_is_not_waited_for() {
         let head = Head::request("GET", "/", "test");
         let here = here(&ctx);
         let (listener, peer) = (&*here, &Peer::default());
-        let incoming =
-            IncomingRequest { ctx: &ctx, listener, head: &head, peer, started: Tick(1), head_read: Tick(1) };
+        let incoming = IncomingRequest {
+            ctx: &ctx,
+            listener,
+            head: &head,
+            peer,
+            told: None,
+            started: Tick(1),
+            head_read: Tick(1),
+        };
         let after = exchange(&incoming, &mut edge, &RequestBody::Empty, &mut Space::default()).await;
         assert_eq!((after, edge.status), (After::Abort, 0));
     });

@@ -4,13 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel::config::model::{AccessList, Config, Protocol, ProxySenders};
+use evenkeel::config::model::{AccessList, Config, LogFormat, Protocol, ProxySenders};
 use evenkeel::message::Cause;
 use fake_backend::{Behaviour, Running, TcpMode};
 
-use super::life_lab::tcp_fakes;
+use super::life_lab::{LogFile, end, tcp_fakes};
 use super::support::tls::{Secure, TlsSocket};
-use super::support::{Client, Keel, eventually, recording};
+use super::support::{Client, Keel, eventually, load, recording};
 
 const V1: &str = "PROXY TCP4 192.0.2.1 198.51.100.7 56324 443\r\n";
 /// Version 2: the balancer for itself.
@@ -227,6 +227,47 @@ fn behind_it_tls_begins_in_the_same_piece_or_another() {
     let plain = secure.keel.client().send(GET).rest();
     assert!(plain.is_empty(), "{}", plain.escape_ascii());
     ended(&secure.keel, Cause::BadProxyHeader, 1);
+}
+
+#[test]
+fn what_a_balancer_tells_beside_addresses_is_logged_and_can_be_passed_on_and_is_no_certificate() {
+    let backend = recording();
+    let mut config = load(&format!(
+        "listeners:
+  front:
+    bind: 127.0.0.1:0
+    proxy_protocol: {{from: 127.0.0.1}}
+    routes:
+    - target: web
+      headers: {{request: {{set: {{
+        X-Told: '{{proxy_alpn}}|{{proxy_authority}}|{{proxy_unique_id}}|{{proxy_tls}}|{{proxy_client_cn}}|{{proxy_tlv.0xea}}',
+        X-Own: '{{tls}}|{{tls.client_subject}}'}}}}}}
+targets: {{web: {{health_check: off, backends: [{{host: 127.0.0.1, port: {}}}]}}}}",
+        backend.port()
+    ));
+    let log = LogFile::of(&mut config, LogFormat::Json);
+    let keel = Keel::start(&config);
+    let lines = b"\x01\0\x02h2\x02\0\x04shop\x05\0\x02id\xea\0\x03vpc\x20\0\x17\x07\0\0\0\0\x21\0\x07TLSv1.3\x22\0\x05robot";
+    let addresses = [192, 0, 2, 1, 198, 51, 100, 7, 0, 9, 1, 187];
+    let length = (addresses.len() + lines.len()) as u16;
+    let start = b"\r\n\r\n\0\r\nQUIT\n\x21\x11";
+    let header = [&start[..], &length.to_be_bytes(), &addresses, lines].concat();
+    assert_eq!(keel.client().send(header).get("/").status, 200);
+    let seen = backend.take_requests().pop().unwrap();
+    assert_eq!(seen.header("x-told"), ["h2|shop|id|TLSv1.3|robot|vpc"]);
+    assert_eq!(seen.header("x-own"), ["|"]);
+    assert!(seen.header("client-cert").is_empty() && seen.header("x-forwarded-client-cert").is_empty());
+    assert_eq!(keel.client().send(V1).get("/").status, 200);
+    end(keel);
+    let records = log.records();
+    let of = |name: &str| records[0][name].as_str().unwrap_or_default().to_owned();
+    assert_eq!(
+        ["client", "proxy_alpn", "proxy_authority", "proxy_unique_id", "proxy_tls", "proxy_client_cn"]
+            .map(of),
+        ["192.0.2.1:9", "h2", "shop", "id", "TLSv1.3", "robot"]
+    );
+    assert_eq!(records[1]["client"], "192.0.2.1:56324");
+    assert!(records[1].get("proxy_alpn").is_none(), "where nothing is told nothing is said: {}", records[1]);
 }
 
 #[test]

@@ -206,8 +206,15 @@ fn record_of(config: &Config, body: impl Fn() -> RequestBody + 'static) -> (u16,
         let here = here(&ctx);
         let (listener, peer) = (&*here, &evenkeel::message::Peer::default());
         let start = now();
-        let incoming =
-            IncomingRequest { ctx: &ctx, listener, head: &head, peer, started: start, head_read: start };
+        let incoming = IncomingRequest {
+            ctx: &ctx,
+            listener,
+            head: &head,
+            peer,
+            told: None,
+            started: start,
+            head_read: start,
+        };
         exchange(&incoming, &mut edge, &body(), &mut space).await;
         *place = Some((edge.status, space));
     });

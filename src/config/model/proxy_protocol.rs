@@ -16,12 +16,35 @@ pub struct ProxySenders {
 }
 
 impl ProxySenders {
+    /// Whether one with this address is heard before it is a client.
+    #[must_use]
+    pub fn are_heard_first(&self, sender: Option<IpAddr>) -> bool {
+        self.required || self.trusts(sender)
+    }
+
     /// Whether one with this address may tell; `None`: it has come over a unix socket.
     #[must_use]
     pub fn trusts(&self, sender: Option<IpAddr>) -> bool {
         let Some(ip) = sender.map(|ip| ip.to_canonical()) else { return self.from_unix };
         self.from.iter().any(|network| network.contains(&ip))
     }
+}
+
+/// What balancers in front tell beside addresses, as far as it can be named. All of it is what they say: nothing of it was verified here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyFact {
+    /// What the client and the balancer have agreed on (ALPN).
+    Alpn,
+    /// The host name that the client has asked for (SNI).
+    Authority,
+    /// The balancer's number of the connection.
+    UniqueId,
+    /// The version of TLS between the two, `TLSv1.3`.
+    Tls,
+    /// The common name of the client's certificate.
+    ClientName,
+    /// What stands behind this type.
+    Line(u8),
 }
 
 /// In which version backends are told whose connection they get.

@@ -85,6 +85,16 @@ fields! {
     Route = "route";
     /// Who the client has shown to be. In JSON only where it has.
     User = "user";
+    /// What a balancer in front has agreed on with the client (ALPN). In JSON only where one has told something, as the next four.
+    ProxyAlpn = "proxy_alpn";
+    /// The host name that the client has asked it for.
+    ProxyAuthority = "proxy_authority";
+    /// Its number of the connection.
+    ProxyUniqueId = "proxy_unique_id";
+    /// The version of TLS between the two.
+    ProxyTls = "proxy_tls";
+    /// The common name of the client's certificate, as it tells it.
+    ProxyClientCn = "proxy_client_cn";
     /// What the cache has done. In JSON only where the route has one.
     Cache = "cache";
     /// Why nothing was stored or taken from what is stored. In JSON only where that is so.

@@ -1,12 +1,14 @@
 //! The listener of an entry of `listeners`, or of a target in the short form, without its routes.
 
+mod proxy_protocol;
+
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::gate::access;
 use super::owner::KeyOwner;
 use super::show::name_of;
 use super::top_level::TopLevel;
-use super::{bounds, folder, http2, proxy_protocol, tls};
+use super::{bounds, folder, http2, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::model::{Bind, ClientTimeouts, Forwarded, ListenerConfig, Normalize, Protocol};

@@ -18,7 +18,6 @@ mod instance;
 mod listener;
 mod loops;
 mod owner;
-mod proxy_protocol;
 mod resilience;
 mod route;
 mod show;

@@ -1,5 +1,7 @@
 //! What a header of version 2 says beside addresses: type, length, value, one after the other.
 
+use crate::config::model::ProxyFact;
+
 /// The sender's ALPN protocol.
 pub(super) const ALPN: u8 = 0x01;
 /// The host name that the client has asked for (SNI).
@@ -71,7 +73,8 @@ fn are_whole(bytes: &[u8]) -> bool {
 
 impl ToldLines {
     /// Takes them; `None`: one is not whole, or is none of its kind.
-    pub(super) fn new(bytes: &[u8]) -> Option<ToldLines> {
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Option<ToldLines> {
         let is_one = |tlv: Tlv<'_>| match tlv.kind {
             CRC32C => tlv.value.len() == 4,
             UNIQUE_ID => tlv.value.len() <= UNIQUE_ID_MOST,
@@ -114,6 +117,19 @@ impl ToldLines {
     #[must_use]
     pub fn unique_id(&self) -> Option<&[u8]> {
         self.find(UNIQUE_ID)
+    }
+
+    /// What it says that has a name; `None`: nothing of that.
+    #[must_use]
+    pub fn fact(&self, fact: ProxyFact) -> Option<&[u8]> {
+        match fact {
+            ProxyFact::Alpn => self.alpn(),
+            ProxyFact::Authority => self.authority(),
+            ProxyFact::UniqueId => self.unique_id(),
+            ProxyFact::Tls => self.tls().filter(|tls| tls.is_tls)?.find(SSL_VERSION),
+            ProxyFact::ClientName => self.tls().filter(|tls| tls.is_tls)?.find(SSL_CN),
+            ProxyFact::Line(kind) => self.find(kind),
+        }
     }
 
     /// What it says of the client's TLS session.

@@ -191,7 +191,8 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
         *head = head.without(|name| here.told.removes(name));
     }
     let ctx = &client.ctx;
-    let incoming = IncomingRequest { ctx, listener: &here, head, peer: &client.peer, started, head_read };
+    let (peer, told) = (&client.peer, client.told.get());
+    let incoming = IncomingRequest { ctx, listener: &here, head, peer, told, started, head_read };
     let mut wire = Wire::new(client, head, framing.is_err());
     let after = match framing {
         Ok(framing) => {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Head, HeaderField, Peer, Record, Version, tokens};
 use crate::proxy::WorkerCtx;
 use crate::proxy::recording::Recording;
@@ -24,6 +25,8 @@ pub struct IncomingRequest<'a> {
     pub head: &'a Head,
     /// Who asks.
     pub peer: &'a Peer,
+    /// What a balancer in front has told of it; `None`: nothing.
+    pub told: Option<&'a Rc<ProxyHeader>>,
     /// Its first byte came.
     pub started: Tick,
     /// Its head was complete.
@@ -37,7 +40,11 @@ impl<'a> IncomingRequest<'a> {
         record.started = self.started;
         record.head_read = self.head_read;
         record.listener = self.listener.id;
-        Recording::new(self.ctx, Some(self.head), record)
+        let mut recording = Recording::new(self.ctx, Some(self.head), record);
+        if let Some(told) = self.told {
+            recording.tell(told);
+        }
+        recording
     }
 
     /// Who sent it.

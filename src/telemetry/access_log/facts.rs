@@ -2,8 +2,11 @@
 //!
 //! Nothing is looked up before a line asks for it: a form without Referer never searches a head for one.
 
-use crate::config::model::Share;
+use std::rc::Rc;
+
 use crate::config::model::template::{DerivedField, LogField, Slot};
+use crate::config::model::{ProxyFact, Share};
+use crate::message::proxy_header::ProxyHeader;
 use crate::message::{
     Attempt, CacheNote, Cause, Head, HeaderField, Record, RecordKind, TraceParent, Tracing, Version,
 };
@@ -14,6 +17,15 @@ use super::batch::{Left, LineSpace, put};
 use super::names::{Names, RouteName};
 use super::value::{Clock, LogValue, write_ip};
 use super::{digits, escape};
+
+/// What is told of few requests.
+#[derive(Debug, Default)]
+pub struct SeldomSaid {
+    /// Who the client has shown to be.
+    pub user: Option<Box<str>>,
+    /// What a balancer in front has told of its connection.
+    pub told: Option<Rc<ProxyHeader>>,
+}
 
 /// A record with what stands beside it.
 #[derive(Clone, Copy)]
@@ -30,8 +42,8 @@ pub(super) struct Facts<'a> {
     pub(super) start: Tick,
     /// The name of the request's route, where its listener has more than one that takes everything.
     pub(super) route: Option<&'a RouteName>,
-    /// Who the client has shown to be.
-    pub(super) user: Option<&'a str>,
+    /// What is told of few.
+    pub(super) said: Option<&'a SeldomSaid>,
     /// The share of records like this one that is logged.
     share: Share,
 }
@@ -51,7 +63,7 @@ impl<'a> Facts<'a> {
             last: record.kept_attempts().last(),
             start: if record.started == Tick::ZERO { record.accepted } else { record.started },
             route: None,
-            user: None,
+            said: None,
             share,
         }
     }
@@ -62,10 +74,17 @@ impl<'a> Facts<'a> {
         Facts { route, ..self }
     }
 
-    /// The same of a client that has shown to be this user.
+    /// The same of one of which this is told.
     #[inline(always)]
-    pub(super) fn by(self, user: Option<&'a str>) -> Facts<'a> {
-        Facts { user, ..self }
+    pub(super) fn with(self, said: Option<&'a SeldomSaid>) -> Facts<'a> {
+        Facts { said, ..self }
+    }
+
+    /// What a balancer in front has told.
+    #[cold]
+    fn told(&self, fact: ProxyFact) -> LogValue<'a> {
+        let told = self.said.and_then(|said| said.told.as_deref());
+        LogValue::free(told.and_then(|told| told.told.fact(fact)).unwrap_or_default())
     }
 
     /// The value of a field. A new field is one line here and one in [`LogField`].
@@ -108,7 +127,14 @@ impl<'a> Facts<'a> {
             LogField::UserAgent => LogValue::free(self.header(HeaderField::UserAgent)),
             LogField::Referer => LogValue::free(self.header(HeaderField::Referer)),
             LogField::Route => LogValue::word(self.route.map_or("", RouteName::text).as_bytes()),
-            LogField::User => LogValue::word(self.user.unwrap_or_default().as_bytes()),
+            LogField::User => {
+                LogValue::word(self.said.and_then(|said| said.user.as_deref()).unwrap_or_default().as_bytes())
+            }
+            LogField::ProxyAlpn => self.told(ProxyFact::Alpn),
+            LogField::ProxyAuthority => self.told(ProxyFact::Authority),
+            LogField::ProxyUniqueId => self.told(ProxyFact::UniqueId),
+            LogField::ProxyTls => self.told(ProxyFact::Tls),
+            LogField::ProxyClientCn => self.told(ProxyFact::ClientName),
             LogField::Cache => LogValue::or_absent(record.cache, |note| LogValue::Token(note.token())),
             LogField::CacheReason => {
                 let reason = record.cache.and_then(CacheNote::reason);

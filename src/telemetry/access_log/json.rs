@@ -4,7 +4,7 @@
 //! in nearly every line is copied in long pieces: most of the bytes of a line are keys and nulls.
 
 use super::batch::{Left, LineSpace, put, put_either, put_front};
-use super::facts::Facts;
+use super::facts::{Facts, SeldomSaid};
 use super::names::Name;
 use super::stamp::OPENING;
 use super::value::{Clock, write_client};
@@ -22,6 +22,17 @@ macro_rules! members {
         )*
         Some($room)
     }};
+}
+
+/// What is told of few.
+#[cold]
+fn write_seldom<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
+    let has = |of: fn(&SeldomSaid) -> bool| facts.said.is_some_and(of);
+    let room = if has(|said| said.user.is_some()) { members!(room, facts, clock: User)? } else { room };
+    if has(|said| said.told.as_ref().is_some_and(|told| !told.told.is_empty())) {
+        return members!(room, facts, clock: ProxyAlpn ProxyAuthority ProxyUniqueId ProxyTls ProxyClientCn);
+    }
+    Some(room)
 }
 
 /// Writes the object and the end of the line; `sampled`: with the field that tells for how many records it stands.
@@ -47,7 +58,7 @@ pub(super) fn write<'r>(
             None => members!(room, facts, clock: Route)?,
         },
     };
-    let room = if facts.user.is_some() { members!(room, facts, clock: User)? } else { room };
+    let room = if facts.said.is_some() { write_seldom(room, facts, clock)? } else { room };
     let room = match facts.record.cache {
         None => room,
         Some(CacheNote::Hit) => put(room, br#","cache":"hit""#)?,
@@ -243,7 +254,7 @@ mod tests {
             BytesIn BytesOut Duration Connect FirstByte Attempts EarlierCauses Reused Tls TlsResumed Handshake Id UserAgent
             Referer)?;
         let room = if facts.route.is_some() { members!(room, facts, clock: Route)? } else { room };
-        let room = if facts.user.is_some() { members!(room, facts, clock: User)? } else { room };
+        let room = if facts.said.is_some() { write_seldom(room, facts, clock)? } else { room };
         let room = if facts.record.cache.is_some() { members!(room, facts, clock: Cache)? } else { room };
         let reason = facts.record.cache.and_then(CacheNote::reason);
         let room = if reason.is_some() { members!(room, facts, clock: CacheReason)? } else { room };
@@ -317,7 +328,8 @@ mod tests {
             agent.into_iter().for_each(|agent| head.push(b"user-agent", agent.as_bytes()));
             let facts = Facts::new(&record, Some(&head).filter(|_| headed), &names, Share::ALL);
             let route = route.as_deref().map(RouteName::new);
-            let facts = facts.on(route.as_ref()).by(user.as_deref());
+            let said = user.map(|user| SeldomSaid { user: Some(user.into()), told: None });
+            let facts = facts.on(route.as_ref()).with(said.as_ref());
             let wall = WallStart(start);
             let usual = text_of(|room| write(room, &facts, &mut (&mut Stamps::default(), wall), sampled));
             let ruled = text_of(|room| write_by_rule(room, &facts, &mut (&mut Stamps::default(), wall), sampled));

@@ -39,6 +39,7 @@ use crate::message::{Head, Record};
 use crate::tick::Tick;
 
 pub use digits::id_digits;
+pub use facts::SeldomSaid;
 pub use names::{Names, RouteName};
 pub use stamp::WallStart;
 
@@ -176,12 +177,12 @@ pub struct Handle {
 
 impl Handle {
     /// Appends the line of a finished `record`, unless sampling leaves it out; `head`: what the client asked,
-    /// ignored for TCP; `route`: the name of its route, where there are several; `user`: who
-    /// the client has shown to be. Never blocks; hands the buffer over when it is large.
+    /// ignored for TCP; `route`: the name of its route, where there are several; `said`: what is
+    /// told of few. Never blocks; hands the buffer over when it is large.
     pub fn write(
         &mut self,
         record: &Record,
-        (head, route, user): (Option<&Head>, Option<&RouteName>, Option<&str>),
+        (head, route, said): (Option<&Head>, Option<&RouteName>, Option<&SeldomSaid>),
         names: &Names,
         start: WallStart,
     ) {
@@ -196,7 +197,7 @@ impl Handle {
         if self.buffer.room() == 0 {
             self.buffer = self.intake.empty_batch();
         }
-        let facts = Facts::new(record, head, names, share).on(route).by(user);
+        let facts = Facts::new(record, head, names, share).on(route).with(said);
         let mut clock = (&mut self.stamps, start);
         self.buffer.append(|room| self.form.write(room, &facts, &mut clock));
         if self.buffer.len() >= HAND_OVER_AT {

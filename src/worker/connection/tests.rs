@@ -59,9 +59,9 @@ fn secured(protocols: &'static [&'static str]) -> Rc<Secured> {
         let ctx = context();
         near.set_nonblocking(true).expect("non-blocking");
         let stream = Stream::from(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
-        let arrival = Arrival::new(&ctx, stream, Peer::default(), here(&ctx));
-        let (arrival, secured) = secure(arrival, &config).await.expect("a session that stands");
-        assert!(matches!(arrival.stream, Stream::Tls(_)) && arrival.held.is_none());
+        let newcomer = Newcomer::new(&ctx, stream, Peer::default(), here(&ctx));
+        let (newcomer, secured) = secure(newcomer, &config).await.expect("a session that stands");
+        assert!(matches!(newcomer.stream, Stream::Tls(_)) && newcomer.held.is_none());
         secured
     });
     far.join().expect("no panic");

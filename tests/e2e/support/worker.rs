@@ -51,7 +51,8 @@ pub async fn ask(ctx: &Rc<WorkerCtx>, head: &Head, body: RequestBody) -> (After,
     let mut edge = MemoryEdge::default();
     let peer = Peer { client: Some(ClientAddress::new([192, 0, 2, 7].into(), 1234)), ..Peer::default() };
     let listener = &*here(ctx);
-    let incoming = IncomingRequest { ctx, listener, head, peer: &peer, started: now(), head_read: now() };
+    let incoming =
+        IncomingRequest { ctx, listener, head, peer: &peer, told: None, started: now(), head_read: now() };
     let after = exchange(&incoming, &mut edge, &body, &mut Space::default()).await;
     (after, edge)
 }

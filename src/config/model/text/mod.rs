@@ -1,9 +1,12 @@
 //! Texts with variables, as redirects, rewrites and header edits have them: taken apart once, when a config is accepted.
 //!
-//! `{name}` is a variable, `{header.name}` a header of the request, `{cookie.name}` a cookie, `$1` to `$9` what the groups of the
+//! `{name}` is a variable, `{header.name}` a header of the request, `{cookie.name}` a cookie,
+//! `{proxy_tlv.234}` what a balancer in front tells behind that type, `$1` to `$9` what the groups of the
 //! route's `path_regex` found; `{{` and `}}` are the braces themselves, and `$$1` is `$1`.
 
 mod parse;
+
+use super::proxy_protocol::ProxyFact;
 
 pub use parse::{TextFault, TextFaultKind, TextPlace};
 
@@ -54,6 +57,8 @@ pub enum Variable {
     TlsClientSubject,
     /// Who the client has shown to be.
     User,
+    /// What a balancer in front has told.
+    Proxy(ProxyFact),
     /// The first request header of this name, in lower case.
     Header(Box<str>),
     /// The cookie of this name.
@@ -79,6 +84,11 @@ impl Variable {
         ("tls", Variable::Tls),
         ("tls.client_subject", Variable::TlsClientSubject),
         ("user", Variable::User),
+        ("proxy_alpn", Variable::Proxy(ProxyFact::Alpn)),
+        ("proxy_authority", Variable::Proxy(ProxyFact::Authority)),
+        ("proxy_unique_id", Variable::Proxy(ProxyFact::UniqueId)),
+        ("proxy_tls", Variable::Proxy(ProxyFact::Tls)),
+        ("proxy_client_cn", Variable::Proxy(ProxyFact::ClientName)),
     ];
 }
 

@@ -1,6 +1,7 @@
 //! Takes a text apart, and says what is wrong with it and where.
 
 use super::{Text, TextPiece, Variable};
+use crate::config::model::ProxyFact;
 
 /// Where a text stands: what there is to fill in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,6 +140,14 @@ fn variable(name: &str, place: TextPlace) -> Result<Variable, TextFaultKind> {
         } else {
             Err(TextFaultKind::BadCookie(cookie.to_owned()))
         };
+    }
+    if let Some(kind) = name.strip_prefix("proxy_tlv.") {
+        let kind = match kind.strip_prefix("0x") {
+            Some(digits) => u8::from_str_radix(digits, 16),
+            None => kind.parse(),
+        };
+        let kind = kind.map_err(|_| TextFaultKind::Unknown(name.to_owned()))?;
+        return Ok(Variable::Proxy(ProxyFact::Line(kind)));
     }
     match Variable::NAMED.iter().find(|(word, _)| *word == name) {
         Some((_, variable)) if place.has(variable) => Ok(variable.clone()),

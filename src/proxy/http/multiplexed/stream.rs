@@ -101,7 +101,8 @@ async fn serve(StreamJob { session, id }: StreamJob, papers: &mut StreamPapers) 
         // Whoever sends them would be believed.
         *head = head.without(|name| here.told.removes(name));
     }
-    let incoming = IncomingRequest { ctx, listener: &here, head, peer: &client.peer, started, head_read };
+    let (peer, told) = (&client.peer, client.told.get());
+    let incoming = IncomingRequest { ctx, listener: &here, head, peer, told, started, head_read };
     let sni = client.secured.as_ref().map(|secured| secured.sni.as_deref());
     let framing = match sni {
         Some(sni) if here.is_misdirected(sni, head.authority()) => Err(Cause::MisdirectedRequest),

@@ -60,14 +60,19 @@ pub fn begin<'a, E: Edge>(
     let certificate = secured.as_ref().and_then(|secured| secured.facts.as_ref());
     let known = known(listener, head, sender, certificate, &ctx.recent_routes);
     let found = match known.and_then(|route| Some((route, route.only_destination()?))) {
-        None => routed(Wayfarer { ctx, listener, head, sender: *sender, secured }, known, recording.record),
+        None => {
+            let from =
+                Wayfarer { ctx, listener, head, sender: *sender, secured, told: request.told.cloned() };
+            routed(from, known, recording.record)
+        }
         Some((route, destination)) => {
             let is_open = listener.access.is_empty() && route.is_open();
             let let_through = || let_through((ctx, listener), head, sender, route, recording.record);
             match if is_open { Ok(()) } else { let_through() } {
                 Ok(()) => Routed::Forward(destination, Way::plain(route)),
                 Err(denial) => {
-                    let from = Wayfarer { ctx, listener, head, sender: *sender, secured };
+                    let told = request.told.cloned();
+                    let from = Wayfarer { ctx, listener, head, sender: *sender, secured, told };
                     turned_away(from, route, denial, recording.record)
                 }
             }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Head, Record};
 use crate::proxy::WorkerCtx;
 use crate::proxy::head_buffers::HeadBuffer;
@@ -28,6 +29,8 @@ pub struct Wayfarer<'a> {
     pub sender: Sender,
     /// What is known from the TLS session; `None`: it came without TLS.
     pub secured: Option<Rc<Secured>>,
+    /// What a balancer in front has told; `None`: nothing.
+    pub told: Option<Rc<ProxyHeader>>,
 }
 
 /// A request on its route: what that changes about it, and about what comes back.
@@ -232,6 +235,7 @@ impl Particulars<'_> {
             tls: self.tls,
             subject: secured.and_then(|secured| secured.facts.as_ref()).map_or("", |facts| &facts.subject),
             user: self.known.as_ref().map_or("", |known| &known.user),
+            told: self.from.told.as_ref().map(|told| &told.told),
         }
     }
 }

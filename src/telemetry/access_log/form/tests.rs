@@ -1,13 +1,15 @@
 //! Exact lines for whole records.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::config::model::GrpcStatus;
 use crate::config::model::template::LogField;
-use crate::telemetry::access_log::RouteName;
+use crate::message::proxy_header::{ProxyHeader, ToldLines};
+use crate::telemetry::access_log::{RouteName, SeldomSaid};
 
 use crate::message::{
     BackendId, CacheNote, Cause, ClientAddress, Head, HeadLine, HeaderField, ListenerId, Record, RecordKind,
@@ -131,9 +133,12 @@ fn json_has_every_field_in_the_order_of_the_documentation() {
     let record = Record { status: 503, cache, grpc, tracing: Tracing::Unsampled, ..answered() };
     let (route, names) = (RouteName::new("shop.example/a b"), names());
     let share = form.share_of(&record).expect("it is logged");
-    let facts = Facts::new(&record, None, &names, share).on(Some(&route)).by(Some("anna b"));
+    let told =
+        ProxyHeader { told: ToldLines::new(b"\x01\0\x02h2").expect("a whole one"), ..ProxyHeader::default() };
+    let said = SeldomSaid { user: Some("anna b".into()), told: Some(Rc::new(told)) };
+    let facts = Facts::new(&record, None, &names, share).on(Some(&route)).with(Some(&said));
     let text = text_of(|room| form.write(room, &facts, &mut (&mut Stamps::default(), WALL)));
-    assert!(text.contains(",\"user\":\"anna b\","), "{text}");
+    assert!(text.contains(",\"user\":\"anna b\",\"proxy_alpn\":\"h2\",\"proxy_authority\":null,"), "{text}");
     let keys = LogField::ALL.iter().map(|field| format!("\"{}\":", field.name()));
     let places: Vec<Option<usize>> = keys.map(|key| text.find(&key)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");

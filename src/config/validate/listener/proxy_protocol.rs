@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::owner::KeyOwner;
+use super::super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
 use crate::config::model::{Bind, Protocol, ProxySenders};
 use crate::config::origin::{Field, Origin, Written};
