@@ -35,8 +35,7 @@ pub async fn dial(
         match try_all(backend).await {
             // Idle connections and idle pipes hold descriptors that are needed more urgently now.
             Err(Cause::LocalShortage) if !ctx.pool.is_empty() || ctx.buffers.pipes().has_spare() => {
-                ctx.pool.clear(&ctx.cells);
-                ctx.buffers.pipes().clear();
+                ctx.spare_descriptors();
                 try_all(backend).await
             }
             other => other,

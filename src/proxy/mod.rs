@@ -343,6 +343,13 @@ impl WorkerCtx {
         self.ticker.wake_all();
     }
 
+    /// Lets go of idle connections to backends and idle pipes, which hold descriptors that are needed more urgently.
+    pub fn spare_descriptors(&self) {
+        self.pool.clear(&self.cells);
+        self.buffers.pipes().clear();
+        self.backend_sessions.leave_unused();
+    }
+
     /// Requests that are being served.
     #[must_use]
     #[inline]

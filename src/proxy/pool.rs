@@ -22,12 +22,15 @@ use crate::telemetry::cells::Cells;
 use crate::tick::Tick;
 
 mod idle;
+mod passed;
 mod private;
 
-use idle::Idle;
 pub use idle::{IDLE, Need, Used};
+use idle::{Idle, RESTS, surely_open};
+pub use passed::PassedOwner;
+use passed::PassedPool;
 use private::Privates;
-pub use private::{Keep, Owner, PassedOwner};
+pub use private::{Keep, Owner};
 
 /// Resting connections of the process.
 pub const TOTAL: u32 = 1000;
@@ -35,12 +38,6 @@ pub const TOTAL: u32 = 1000;
 pub const PER_BACKEND: u32 = 300;
 /// Idle connections of the process, resting or not.
 pub const MOST: u32 = 10_000;
-/// A connection rests when it was not used for this long.
-const RESTS: Duration = Duration::from_secs(1);
-/// A request that may not be repeated takes a connection at most this long idle.
-const RECENT: Duration = Duration::from_secs(1);
-/// An idle time that every backend that keeps connections at all is trusted to grant.
-const TRUSTED: Duration = Duration::from_millis(20);
 /// How much credit is taken at once.
 const LOT: u32 = 8;
 
@@ -134,6 +131,7 @@ pub struct Pool {
     credit: RefCell<Credit>,
     count: std::cell::Cell<usize>,
     private: RefCell<Privates>,
+    passed: RefCell<PassedPool>,
 }
 
 impl Pool {
@@ -146,13 +144,14 @@ impl Pool {
             credit: RefCell::default(),
             count: std::cell::Cell::new(0),
             private: RefCell::default(),
+            passed: RefCell::default(),
         }
     }
 
     /// Idle connections in this worker.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.count.get() + self.private.borrow().len()
+        self.count.get() + self.passed.borrow().len() + self.private.borrow().len()
     }
 
     /// True when it holds none.
@@ -213,10 +212,16 @@ impl Pool {
     /// A number for a client's connection of which backends are told.
     #[must_use]
     pub fn new_passed_owner(&self) -> PassedOwner {
-        self.private.borrow_mut().new_passed_owner()
+        self.passed.borrow_mut().new_owner()
     }
 
-    /// Keeps a connection that was told of `owner` for the next request of that client's connection.
+    /// Whether the client's connection that has this number still stands.
+    #[must_use]
+    pub fn is_live(&self, owner: PassedOwner) -> bool {
+        self.passed.borrow().is_live(owner)
+    }
+
+    /// Keeps a connection that was told of `owner` for the next request of that client's connection, within the same limits as others.
     pub fn put_passed(
         &self,
         cells: &Cells,
@@ -225,7 +230,11 @@ impl Pool {
         used: Used,
         now: Tick,
     ) {
-        self.private.borrow_mut().put_passed(cells, owner, backend, used, now);
+        let mut passed = self.passed.borrow_mut();
+        if !self.credit.borrow_mut().grow(self.count.get() + passed.len(), &self.total, MOST) {
+            return cells.pool.closed_idle.increment();
+        }
+        passed.put(cells, owner, backend, used, now);
     }
 
     /// A connection to `backend` that was told of `owner`, if one is kept that is fit for use.
@@ -233,16 +242,16 @@ impl Pool {
     pub fn take_passed(
         &self,
         cells: &Cells,
-        owner: PassedOwner,
-        backend: &Backend,
+        whose: (PassedOwner, &Backend),
+        need: Need,
         now: Tick,
     ) -> Option<Stream> {
-        self.private.borrow_mut().take_passed(cells, owner, backend, now)
+        self.passed.borrow_mut().take(cells, whose, need, now)
     }
 
-    /// Closes what was told of `owner`.
+    /// Closes what was told of `owner`, which has ended.
     pub fn release_passed(&self, cells: &Cells, owner: PassedOwner) {
-        self.private.borrow_mut().release_passed(cells, owner);
+        self.passed.borrow_mut().release(cells, owner);
     }
 
     /// Closes what is kept for `owner`.
@@ -258,7 +267,7 @@ impl Pool {
         };
         let mut idle_lists = self.idle_lists.borrow_mut();
         let idle_list = idle_lists.for_more(backend);
-        let room = self.credit.borrow_mut().grow(self.count.get(), &self.total, MOST)
+        let room = self.credit.borrow_mut().grow(self.shared(), &self.total, MOST)
             && idle_list.credit.grow(idle_list.idle.len(), &backend.idle_connections, MOST);
         if !room {
             cells.pool.closed_idle.increment();
@@ -272,6 +281,7 @@ impl Pool {
     /// what rests beyond the limits. Every second.
     pub fn sweep(&self, cells: &Cells, now: Tick) {
         self.private.borrow_mut().sweep(cells, now);
+        self.passed.borrow_mut().sweep(cells, now);
         let mut idle_lists = self.idle_lists.borrow_mut();
         for idle_list in idle_lists.all() {
             let backend = &idle_list.backend;
@@ -298,11 +308,15 @@ impl Pool {
             cells.pool.closed_idle.add(u64::from(idle_list.close_resting(over, now)));
         }
         self.recount(&mut idle_lists);
-        let mut over = self.credit.borrow().over(self.count.get(), &self.total, TOTAL);
+        let mut over = self.credit.borrow().over(self.shared(), &self.total, TOTAL);
         for idle_list in idle_lists.all() {
             let closed = idle_list.close_resting(over, now);
             cells.pool.closed_idle.add(u64::from(closed));
             over -= closed;
+        }
+        if over > 0 {
+            let closed = self.passed.borrow_mut().close_resting(over, now);
+            cells.pool.closed_idle.add(u64::from(closed));
         }
         for place in &mut idle_lists.0 {
             // A backend that is gone is not held on to.
@@ -315,12 +329,18 @@ impl Pool {
     fn recount(&self, idle_lists: &mut IdleLists) {
         let count = idle_lists.all().map(|idle_list| idle_list.idle.len()).sum();
         self.count.set(count);
-        self.credit.borrow_mut().shrink(count, &self.total);
+        self.credit.borrow_mut().shrink(self.shared(), &self.total);
+    }
+
+    /// How many count for the limits of the process.
+    fn shared(&self) -> usize {
+        self.count.get() + self.passed.borrow().len()
     }
 
     /// Closes everything: descriptors are needed elsewhere, or the worker ends.
     pub fn clear(&self, cells: &Cells) {
         self.private.borrow_mut().clear(cells);
+        self.passed.borrow_mut().clear(cells);
         for idle_list in self.idle_lists.borrow_mut().all() {
             for _ in idle_list.idle.drain(..) {
                 cells.pool.closed_idle.increment();
@@ -339,13 +359,6 @@ impl Drop for Pool {
         }
         self.credit.borrow_mut().shrink(0, &self.total);
     }
-}
-
-/// How long a connection may have been idle so that `backend` surely does not close it at this very moment:
-/// half of the time for which it was seen to keep one. A backend that closes idle connections early can't be
-/// asked for its patience, and finding it out by failing would cost a request that can't be repeated.
-fn surely_open(backend: &Backend) -> Duration {
-    (backend.idle_proven() / 2).clamp(TRUSTED, RECENT)
 }
 
 #[cfg(test)]

@@ -54,6 +54,8 @@ pub(super) struct Tasks(RefCell<Slab<ConnectionTask>>);
 struct ConnectionTask {
     listener: ListenerId,
     peer: Option<IpAddr>,
+    /// The balancer in front that has told of `peer`.
+    sender: Option<IpAddr>,
     handle: AbortHandle,
 }
 
@@ -69,7 +71,8 @@ impl Tasks {
         // It does not run before this turn is over.
         let task = spawn_local(work(ListedTask { tasks: Rc::clone(self), place: entry.key() }));
         let client = peer.client.map(|client| client.ip);
-        entry.insert(ConnectionTask { listener: peer.listener, peer: client, handle: task.abort_handle() });
+        let (listener, handle) = (peer.listener, task.abort_handle());
+        entry.insert(ConnectionTask { listener, peer: client, sender: None, handle });
     }
 
     /// Ends those that are `meant`; says which.
@@ -98,7 +101,7 @@ impl ListedTask {
     /// It is the connection of somebody else than who has connected.
     pub(super) fn belongs_to(&self, client: Option<IpAddr>) {
         if let Some(task) = self.tasks.0.borrow_mut().get_mut(self.place) {
-            task.peer = client;
+            task.sender = std::mem::replace(&mut task.peer, client);
         }
     }
 }
@@ -140,7 +143,8 @@ impl Admitter {
         let meant = |task: &ConnectionTask| {
             let id = task.handle.id();
             // Once is enough for those that have had no turn since.
-            !blocked.has_cut(id) && (task.peer.is_some_and(is_in) || proxied.contains(&id))
+            !blocked.has_cut(id)
+                && ([task.peer, task.sender].into_iter().flatten().any(is_in) || proxied.contains(&id))
         };
         let cut = self.tasks.abort(meant);
         let count = cut.len();

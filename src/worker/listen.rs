@@ -226,8 +226,7 @@ impl Loop {
         self.ctx.cells.accept_shortages.increment();
         self.ctx.cells.accept_error.store(error.raw_os_error().unwrap_or_default(), Ordering::Relaxed);
         // Idle upstream connections and idle pipes hold descriptors that clients could use.
-        self.ctx.pool.clear(&self.ctx.cells);
-        self.ctx.buffers.pipes().clear();
+        self.ctx.spare_descriptors();
         tokio::time::sleep(BACK_OFF).await;
     }
 }

@@ -75,9 +75,21 @@ impl Sender {
     /// Hears whose the connection is, and serves that client as if it had connected itself. What is left is one that speaks HTTP.
     async fn pass_on(mut self: Box<Sender>, listed: &ListedTask) -> Option<(Rc<Client>, ConnectionSlot)> {
         let mut is_local = false;
-        match self.listen().await {
+        let said = self.listen().await;
+        // What has changed meanwhile holds for whoever comes now: also who may tell.
+        let Newcomer { ctx, peer, here, .. } = &mut self.newcomer;
+        if let Some(newest) = ctx.here(peer.listener) {
+            *here = newest;
+        }
+        let sender = peer.client.map(|client| client.ip);
+        let may_tell = here.config.proxy_protocol.as_ref().is_some_and(|senders| senders.trusts(sender));
+        match said {
             Said::Nothing => return None,
             Said::Payload => {}
+            Said::Header(_) if !may_tell => {
+                refuse_unheard(&self.newcomer, Cause::ProxySender);
+                return None;
+            }
             Said::Header(header) => {
                 is_local = header.is_local;
                 if let Some((source, _)) = header.addresses {

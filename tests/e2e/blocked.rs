@@ -106,6 +106,31 @@ fn explain_says_who_is_blocked_and_until_when_and_that_a_file_does_not_know() {
 }
 
 #[test]
+fn of_a_connection_that_was_passed_on_the_client_is_cut_and_so_is_the_balancer_that_passed_it_on() {
+    let (http, tcp) = (fakes(1), echoes());
+    let senders = "health_check: off\n    proxy_protocol: {from: [127.0.0.1, 127.0.0.2]}\n";
+    let text = config(&http[0], &tcp[0], "").replace("health_check: off\n", senders);
+    let process = Process::start(&text, 2);
+    let passed_on = |sender: Ipv4Addr, client: &str| {
+        let mut connection = Client::connect_from(sender, process.address("tcp"));
+        connection.send(format!("PROXY TCP4 {client} 198.51.100.7 1 443\r\nhere"));
+        assert_eq!(connection.take(4), b"here");
+        connection
+    };
+    let mut one = passed_on(Ipv4Addr::LOCALHOST, "192.0.2.1");
+    let mut two = passed_on(Ipv4Addr::LOCALHOST, "192.0.2.2");
+    let mut other = passed_on(OTHER, "192.0.2.3");
+    assert_eq!(block(&process, &json!({"network": "192.0.2.1"})).0, 201);
+    assert!(one.is_closed());
+    assert_eq!(two.send("more").take(4), b"more");
+    assert_eq!(block(&process, &json!({"network": "127.0.0.1"})).0, 201);
+    assert!(two.is_closed());
+    assert_eq!(other.send("more").take(4), b"more");
+    let mut late = Client::connect_from(OTHER, process.address("tcp"));
+    assert!(late.send("PROXY TCP4 192.0.2.1 198.51.100.7 1 443\r\nhere").is_closed());
+}
+
+#[test]
 fn who_is_blocked_is_out_on_all_workers_with_all_that_was_under_way() {
     let (http, tcp) = (fakes(1), echoes());
     let process = Process::start(&config(&http[0], &tcp[0], ""), 2);

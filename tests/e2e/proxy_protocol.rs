@@ -10,7 +10,7 @@ use fake_backend::{Behaviour, Running, TcpMode};
 
 use super::life_lab::{LogFile, end, tcp_fakes};
 use super::support::tls::{Secure, TlsSocket};
-use super::support::{Client, Keel, eventually, load, recording};
+use super::support::{Client, Keel, config, eventually, load, recording};
 
 const V1: &str = "PROXY TCP4 192.0.2.1 198.51.100.7 56324 443\r\n";
 /// Version 2: the balancer for itself.
@@ -205,6 +205,25 @@ fn lists_and_limits_are_asked_of_the_client_and_not_of_the_sender() {
     assert_eq!(probe.send(LOCAL).get("/").status, 403);
     drop((clients, probe));
     eventually("all places are free again", || keel.server.connections() == 0);
+}
+
+#[test]
+fn what_a_reload_says_of_senders_holds_for_headers_that_come_behind_it() {
+    let backend = recording();
+    let before = {
+        let mut config = config(Protocol::Http, &[backend.addr()]);
+        config.listeners[0].proxy_protocol = senders("127.0.0.1/32", true);
+        config
+    };
+    let keel = Keel::start(&before);
+    let mut client = keel.client();
+    client.send(&V1[..20]);
+    eventually("it is there", || keel.server.connections() == 1);
+    let mut after = before;
+    after.listeners[0].proxy_protocol = senders("127.0.0.2/32", true);
+    keel.reload(&after).unwrap();
+    assert!(client.send(&V1[20..]).is_closed());
+    ended(&keel, Cause::ProxySender, 1);
 }
 
 #[test]

@@ -182,6 +182,37 @@ fn through_two_of_us_the_client_stays_who_it_is_over_either_protocol() {
 }
 
 #[test]
+fn what_was_told_of_a_client_ends_with_it_over_http_2_too() {
+    let backend = recording();
+    let inner = Keel::with(&[&backend], |config| {
+        heard(config);
+        config.listeners[0].http2 = Some(Http2::default());
+    });
+    let outer = keel(&[inner.address()], SendProxy::V2, |config| {
+        config.targets[0].upstream = UpstreamProtocol::H2;
+    });
+    for _ in 0..10 {
+        assert_eq!(outer.client().get("/").status, 200);
+    }
+    eventually("no connection to it is left", || inner.server.connections() == 0);
+}
+
+#[test]
+fn of_what_one_client_has_used_only_a_few_wait_for_it_and_the_latest_are_kept() {
+    let backends: Vec<Curious> = (0..8).map(|_| Curious::start()).collect();
+    let addresses: Vec<_> = backends.iter().map(|backend| backend.address).collect();
+    let keel = keel(&addresses, SendProxy::V1, |config| config.workers = 1);
+    let mut client = keel.client();
+    let own = own_address(&client);
+    for _ in 0..8 {
+        assert_eq!(client.get("/").text(), own);
+    }
+    eventually("five are kept", || keel.server.readings().pool.closed_idle == 3);
+    drop(client);
+    eventually("and end with it", || keel.server.readings().pool.closed_idle == 8);
+}
+
+#[test]
 fn probes_are_nobodys() {
     for (version, is_local) in [(SendProxy::V1, false), (SendProxy::V2, true)] {
         for path in [None, Some("/health".to_owned())] {

@@ -22,6 +22,7 @@ pub mod naive;
 mod numbers;
 mod ours;
 mod path_form;
+mod proxy_header;
 pub mod readers;
 mod router;
 mod shown;
@@ -42,6 +43,7 @@ pub use http2::http2;
 pub use jwt::jwt;
 pub use numbers::Numbers;
 pub use path_form::path_form;
+pub use proxy_header::proxy_header;
 pub use router::router;
 pub use token_file::token_file;
 pub use websocket::websocket;
@@ -70,5 +72,6 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("cache_range", cache_range),
     ("cache_key", cache_key),
     ("hpack", hpack),
+    ("proxy_header", proxy_header),
     ("http2", http2),
 ];

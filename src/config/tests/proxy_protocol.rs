@@ -95,4 +95,9 @@ fn what_is_wrong_is_told_where_it_stands() {
         assert_eq!(said.len(), 1, "{text}: {said:#?}");
     }
     config(&tcp("{from: 10.0.0.0/8}"));
+    // Where a header is waited for it can be said for how long, also where no HTTP is spoken.
+    let patient = tcp("{from: 10.0.0.0/8}, timeouts: {head: 3s}");
+    assert_eq!(of(&config(&patient)).client_timeouts.head, std::time::Duration::from_secs(3));
+    let said = messages(&tcp("off, timeouts: {head: 3s}"), &Flags::default());
+    assert!(said.len() == 1 && said[0].contains("`head` belongs to HTTP"), "{said:#?}");
 }

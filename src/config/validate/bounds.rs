@@ -61,8 +61,10 @@ pub(super) fn timeouts(
             timeouts.tunnel = timeouts.tunnel.min(timeouts.idle);
         }
     }
-    if is_http && of_clients {
+    if (is_http || owner.hears_senders()) && of_clients {
         settle("head", &raw.head, &mut client.head);
+    }
+    if is_http && of_clients {
         settle("keep_alive", &raw.keep_alive, &mut client.keep_alive);
     }
     if let Some(target) = target {

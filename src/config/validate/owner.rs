@@ -95,9 +95,17 @@ impl<'r> KeyOwner<'r> {
         Some(rows.settle(self.path("protocol"), written, default, show))
     }
 
+    /// Balancers in front tell on it whose connections they pass on, which has to be within `timeouts.head`.
+    pub(super) fn hears_senders(&self) -> bool {
+        matches!(self.own.proxy_protocol, Field::Given(Written { value: Some(_), .. }))
+    }
+
     /// A key without effect is a misunderstanding, so it is refused.
     pub(super) fn refuse_http_keys(&self, report: &mut Report) {
         for (key, spot) in self.http_only {
+            if *key == "head" && self.hears_senders() {
+                continue;
+            }
             let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", self.told());
             let problem = report.spot(spot, message);
             match (spot.place, *key) {

@@ -99,16 +99,16 @@ fn read_v1(bytes: &[u8]) -> Outcome {
         [b'\r'] => return Err(ProxyFault::LongLine),
         _ => return Err(ProxyFault::Line),
     }
-    let text = std::str::from_utf8(&line[..end]).map_err(|_| ProxyFault::Line)?;
     let mut header = ProxyHeader { version: 1, ..ProxyHeader::default() };
-    if let Some(rest) = text.strip_prefix("PROXY UNKNOWN") {
+    if let Some(rest) = line[..end].strip_prefix(b"PROXY UNKNOWN") {
         // What stands behind it is to be ignored.
-        return if rest.is_empty() || rest.starts_with(' ') {
+        return if rest.is_empty() || rest.starts_with(b" ") {
             Ok(Some((header, end + 2)))
         } else {
             Err(ProxyFault::Line)
         };
     }
+    let text = std::str::from_utf8(&line[..end]).map_err(|_| ProxyFault::Line)?;
     let mut words = text.split(' ').skip(1);
     let mut word = || words.next().ok_or(ProxyFault::Line);
     let is_v6 = word()? == "TCP6";

@@ -122,7 +122,8 @@ fn lines(out: &mut Vec<u8>, passed: &PassedOn<'_>) {
     session.push(flags);
     session.extend_from_slice(&verified.to_be_bytes());
     line(&mut session, SSL_VERSION, version.as_bytes());
-    if let Some(name) = passed.certificate.filter(|name| !name.is_empty()) {
+    // X.509 bounds it to 64 characters.
+    if let Some(name) = passed.certificate.filter(|name| (1..=256).contains(&name.len())) {
         line(&mut session, SSL_CN, name);
     }
     line(out, SSL, &session);

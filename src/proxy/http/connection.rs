@@ -58,6 +58,11 @@ pub async fn serve(client: Rc<Client>) {
     }
     let mut patience = client.timeouts().head;
     let mut looked_at = client.stream().is_fresh();
+    if has_begun(&client) {
+        // Its first request came with what a balancer in front has told, and waits for its turn like any other.
+        let mut ticket = RequestTicket::default();
+        poll_fn(|cx| pass(&client, cx, &mut ticket)).await;
+    }
     loop {
         if !has_begun(&client) && !speaks_again(&client, patience).await {
             return;
@@ -146,8 +151,13 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
 fn may_begin(client: &Client, cx: &mut Context<'_>, ticket: &mut RequestTicket) -> bool {
     let (request_queue, inside) = (&client.ctx.request_queue, client.ctx.requests_inside());
     request_queue.is_open(inside)
-        || client.stream().poll_readable(cx).is_ready()
-            && request_queue.poll_pass(cx, ticket, &LastInLine::default(), || inside).is_ready()
+        || client.stream().poll_readable(cx).is_ready() && pass(client, cx, ticket).is_ready()
+}
+
+/// Ready when its turn has come.
+fn pass(client: &Client, cx: &Context<'_>, ticket: &mut RequestTicket) -> Poll<()> {
+    let inside = || client.ctx.requests_inside();
+    client.ctx.request_queue.poll_pass(cx, ticket, &LastInLine::default(), inside)
 }
 
 /// Memory of one request that serves the next one. Its request's head is empty between.

@@ -1,5 +1,6 @@
 //! A connection that waits for its next request, and whether it is fit for one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::net::Stream;
@@ -9,6 +10,13 @@ use crate::tick::Tick;
 
 /// Longest idle time.
 pub const IDLE: Duration = Duration::from_secs(90);
+
+/// A connection rests when it was not used for this long.
+pub(super) const RESTS: Duration = Duration::from_secs(1);
+/// A request that may not be repeated takes a connection at most this long idle.
+const RECENT: Duration = Duration::from_secs(1);
+/// An idle time that every backend that keeps connections at all is trusted to grant.
+const TRUSTED: Duration = Duration::from_millis(20);
 
 /// What a request needs of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,4 +80,28 @@ impl Idle {
     pub(super) fn is_broken(&self, need: Need) -> bool {
         (need == Need::Once || self.stream.is_readable_now()) && !self.stream.is_silent()
     }
+}
+
+/// An idle connection, and where it leads.
+pub(super) struct IdleTo {
+    pub(super) backend: Arc<Backend>,
+    pub(super) idle: Idle,
+}
+
+impl IdleTo {
+    /// Whether it may wait on; if not, it is counted why.
+    pub(super) fn may_stay(&self, cells: &Cells, now: Tick) -> bool {
+        let fit = self.idle.is_fit(cells, &self.backend, Need::Repeatable, now);
+        if fit {
+            self.backend.note_idle_open(now.since(self.idle.since));
+        }
+        fit
+    }
+}
+
+/// How long a connection may have been idle so that `backend` surely does not close it at this very moment:
+/// half of the time for which it was seen to keep one. A backend that closes idle connections early can't be
+/// asked for its patience, and finding it out by failing would cost a request that can't be repeated.
+pub(super) fn surely_open(backend: &Backend) -> Duration {
+    (backend.idle_proven() / 2).clamp(TRUSTED, RECENT)
 }

@@ -5,10 +5,11 @@
 //! sweep closes what is too old or broken, and whoever needs descriptors more urgently closes them all.
 
 use std::collections::HashMap;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::idle::{Idle, Need, Used};
+use super::idle::{Idle, IdleTo, Need, Used};
+use super::passed::PassedOwner;
 use crate::net::Stream;
 use crate::targets::Backend;
 use crate::telemetry::cells::Cells;
@@ -17,13 +18,6 @@ use crate::tick::Tick;
 /// A client's connection by a number: of one worker, and never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner(NonZeroU32);
-
-/// A client's connection of which backends are told, by a number: of one worker, and never given twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PassedOwner(NonZeroU64);
-
-/// Most connections that wait for the next request of one client's connection: with HTTP/2 many serve it at once.
-const PER_OWNER: usize = 16;
 
 /// For whom a connection to a backend is kept when its request is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,89 +37,21 @@ pub enum Keep {
 pub(super) struct Privates {
     /// The last number that was given.
     last: u32,
-    kept: HashMap<Owner, Private>,
-    /// The last number that was given for those that were told whose they are.
-    last_passed: u64,
-    passed: HashMap<PassedOwner, Vec<Private>>,
-}
-
-struct Private {
-    backend: Arc<Backend>,
-    idle: Idle,
+    kept: HashMap<Owner, IdleTo>,
 }
 
 impl Privates {
     pub(super) fn len(&self) -> usize {
-        self.kept.len() + self.passed.values().map(Vec::len).sum::<usize>()
+        self.kept.len()
     }
 
     pub(super) fn sweep(&mut self, cells: &Cells, now: Tick) {
-        let is_kept = |private: &Private| {
-            let fit = private.idle.is_fit(cells, &private.backend, Need::Repeatable, now);
-            if fit {
-                private.backend.note_idle_open(now.since(private.idle.since));
-            }
-            fit
-        };
-        self.kept.retain(|_, private| is_kept(private));
-        self.passed.retain(|_, all| {
-            all.retain(is_kept);
-            !all.is_empty()
-        });
+        self.kept.retain(|_, private| private.may_stay(cells, now));
     }
 
     pub(super) fn clear(&mut self, cells: &Cells) {
-        cells.pool.closed_idle.add(self.len() as u64);
+        cells.pool.closed_idle.add(self.kept.len() as u64);
         self.kept.clear();
-        self.passed.clear();
-    }
-
-    /// A number for a client's connection of which backends are told.
-    pub(super) fn new_passed_owner(&mut self) -> PassedOwner {
-        self.last_passed += 1;
-        PassedOwner(NonZeroU64::new(self.last_passed).unwrap_or(NonZeroU64::MIN))
-    }
-
-    /// Keeps a connection that was told of `owner`.
-    pub(super) fn put_passed(
-        &mut self,
-        cells: &Cells,
-        owner: PassedOwner,
-        backend: &Arc<Backend>,
-        used: Used,
-        now: Tick,
-    ) {
-        let all = self.passed.entry(owner).or_default();
-        match Idle::new(backend, used, now) {
-            Some(idle) if all.len() < PER_OWNER => all.push(Private { backend: Arc::clone(backend), idle }),
-            _ => cells.pool.closed_idle.increment(),
-        }
-    }
-
-    /// The latest connection to `backend` that was told of `owner` and is fit for use; unfit ones are closed on the way.
-    pub(super) fn take_passed(
-        &mut self,
-        cells: &Cells,
-        owner: PassedOwner,
-        backend: &Backend,
-        now: Tick,
-    ) -> Option<Stream> {
-        let all = self.passed.get_mut(&owner)?;
-        while let Some(place) = all.iter().rposition(|private| private.backend.id == backend.id) {
-            let private = all.swap_remove(place);
-            // Whatever the request is: the kernel is asked whether it is still open.
-            if private.idle.is_fit(cells, backend, Need::Once, now) {
-                cells.pool.reused.increment();
-                return Some(private.idle.stream);
-            }
-        }
-        None
-    }
-
-    /// Closes what was told of `owner`.
-    pub(super) fn release_passed(&mut self, cells: &Cells, owner: PassedOwner) {
-        let all = self.passed.remove(&owner).unwrap_or_default();
-        cells.pool.closed_idle.add(all.len() as u64);
     }
 
     /// A number for a client's connection that has none yet. `None`: all were given.
@@ -142,7 +68,7 @@ impl Privates {
     /// Keeps a connection for its owner, in place of the one before.
     pub(super) fn put(&mut self, cells: &Cells, owner: Owner, backend: &Arc<Backend>, used: Used, now: Tick) {
         let before = match Idle::new(backend, used, now) {
-            Some(idle) => self.kept.insert(owner, Private { backend: Arc::clone(backend), idle }).is_some(),
+            Some(idle) => self.kept.insert(owner, IdleTo { backend: Arc::clone(backend), idle }).is_some(),
             None => true,
         };
         if before {

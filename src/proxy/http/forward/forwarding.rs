@@ -305,7 +305,7 @@ impl<E: Edge> Forwarding<'_, E> {
     fn reuse_passed(&self, lease: &Lease, version: SendProxy) -> Option<CallWay> {
         let (pool, cells) = (&self.ctx.pool, &self.ctx.cells);
         let stream = match self.edge.passing(version).owner {
-            Some(owner) => pool.take_passed(cells, owner, lease.backend(), lease.picked()),
+            Some(owner) => pool.take_passed(cells, (owner, lease.backend()), self.need(), lease.picked()),
             None => pool.take(cells, lease.backend(), self.need(), lease.picked()),
         };
         stream.map(CallWay::Connection)

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ use super::session::BackendSession;
 const READS: usize = 4;
 /// How long a connection is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(90);
+/// The same of one that was told of a client that is gone.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How long it may be silent until it is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(30);
 /// The same while a request waits for it that was asked after already: a backend that has nothing to say for long may take it amiss to be asked
@@ -86,16 +89,22 @@ impl Drop for CutStreams<'_> {
     }
 }
 
-/// Serves a connection to its end.
-pub(super) async fn serve(ctx: &WorkerCtx, session: &BackendSession, stream: Stream) {
+/// Serves a connection to its end. `is_ended`: it is kept for nobody.
+pub(super) async fn serve(
+    ctx: &WorkerCtx,
+    session: &BackendSession,
+    stream: Stream,
+    is_ended: Rc<Cell<bool>>,
+) {
     let _cut = CutStreams(session);
-    let mut line = Line::new(ctx, stream);
+    let mut line = Line::new(ctx, stream, is_ended);
     poll_fn(|cx| line.poll(ctx, session, cx)).await;
 }
 
 /// The socket.
 struct Line {
     stream: Stream,
+    is_ended: Rc<Cell<bool>>,
     held: Option<Buffer>,
     idle: Deadline,
     silence: Deadline,
@@ -106,9 +115,9 @@ struct Line {
 }
 
 impl Line {
-    fn new(ctx: &WorkerCtx, stream: Stream) -> Line {
+    fn new(ctx: &WorkerCtx, stream: Stream, is_ended: Rc<Cell<bool>>) -> Line {
         let (idle, silence) = (ctx.ticker.deadline(), ctx.ticker.deadline());
-        Line { stream, held: None, idle, silence, is_asked_after: false, is_greeted: false }
+        Line { stream, is_ended, held: None, idle, silence, is_asked_after: false, is_greeted: false }
     }
 
     /// One turn. Ready when it is over.
@@ -138,7 +147,8 @@ impl Line {
         }
         session.call_waiting();
         if session.is_unused() {
-            self.idle.set_if_clear(IDLE);
+            // Whoever it was made for may not have taken its place yet.
+            self.idle.set_if_clear(if self.is_ended.get() { FAREWELL } else { IDLE });
         } else {
             self.idle.clear();
         }

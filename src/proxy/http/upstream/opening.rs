@@ -32,7 +32,8 @@ pub async fn place(
     stood: &Cell<Tick>,
     mut gone: impl FnMut(&mut Context<'_>) -> Poll<()>,
 ) -> Result<StreamPlace, Cause> {
-    let lines = ctx.backend_sessions.of(backend, passing.and_then(|passing| passing.owner));
+    let owner = passing.and_then(|passing| passing.owner);
+    let lines = ctx.backend_sessions.of(backend, owner, |owner| ctx.pool.is_live(owner));
     let deadline = ctx.ticker.deadline();
     deadline.set(patience.connect + patience.tls);
     let failures = lines.failures.get().0;
@@ -96,7 +97,8 @@ fn begin(
         let session = BackendSession::new(backend, generation, engine, waiting);
         lines.open.borrow_mut().push(Rc::clone(&session));
         session.call_waiting();
-        connection::serve(&ctx, &session, stream).await;
+        let is_ended = Rc::clone(&lines.is_ended);
+        connection::serve(&ctx, &session, stream, is_ended).await;
         lines.open.borrow_mut().retain(|other| !Rc::ptr_eq(other, &session));
         if !session.is_used() {
             // It was closed before anybody could ask: whoever waits is not to have the next one made, and the next.

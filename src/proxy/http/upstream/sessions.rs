@@ -29,6 +29,8 @@ pub(super) struct BackendLines {
     pub(super) open: RefCell<Vec<Rc<BackendSession>>>,
     /// Those who wait for a place.
     pub(super) waiting: Rc<PlaceSeekers>,
+    /// They were told of a client that is gone: none of them is kept.
+    pub(super) is_ended: Rc<Cell<bool>>,
     /// The next connection is being made.
     pub(super) is_dialing: Cell<bool>,
     /// How often that has failed, and with what the last time. Whoever waits when it fails has failed with it.
@@ -42,6 +44,7 @@ impl Default for BackendLines {
         BackendLines {
             open: RefCell::default(),
             waiting: Rc::default(),
+            is_ended: Rc::default(),
             is_dialing: Cell::new(false),
             failures: Cell::new((0, Cause::Done)),
             stood: Cell::new(Tick::ZERO),
@@ -94,8 +97,21 @@ impl BackendLines {
 
 impl BackendSessions {
     /// Those to one backend that were told of `owner`; `None`: of nobody.
-    pub(super) fn of(&self, backend: &Backend, owner: Option<PassedOwner>) -> Rc<BackendLines> {
+    ///
+    /// `is_live`: that client's connection still stands. Of one that has ended there are none that others could find.
+    pub(super) fn of(
+        &self,
+        backend: &Backend,
+        owner: Option<PassedOwner>,
+        is_live: impl FnOnce(PassedOwner) -> bool,
+    ) -> Rc<BackendLines> {
         if let Some(owner) = owner {
+            if !is_live(owner) {
+                return Rc::new(BackendLines {
+                    is_ended: Rc::new(Cell::new(true)),
+                    ..BackendLines::default()
+                });
+            }
             let mut passed = self.passed.borrow_mut();
             let all = passed.entry(owner).or_default();
             if let Some((_, lines)) = all.iter().find(|(id, _)| *id == backend.id) {
@@ -140,11 +156,24 @@ impl BackendSessions {
         });
     }
 
-    /// Lets go of those that were told of `owner`, which has ended.
+    /// Lets go of those that were told of `owner`, which has ended. What is under way on them goes on to its end, and so does a connection that
+    /// is being made, if somebody still waits for it.
     pub fn release(&self, owner: PassedOwner) {
-        // What is under way on them goes on to its end.
-        for (_, lines) in self.passed.borrow().get(&owner).into_iter().flatten() {
+        let all = self.passed.borrow_mut().remove(&owner);
+        for (_, lines) in all.into_iter().flatten() {
+            lines.is_ended.set(true);
             lines.leave();
+        }
+    }
+
+    /// Asks backends to close what was told of a client and serves nothing now: descriptors are short.
+    pub fn leave_unused(&self) {
+        for (_, lines) in self.passed.borrow().values().flatten() {
+            let open = lines.open.borrow();
+            open.iter().filter(|session| session.is_unused()).for_each(|session| {
+                session.engine().leave();
+                session.stir();
+            });
         }
     }
 

@@ -29,7 +29,7 @@ impl Wire {
         let backend = Arc::clone(&unprobed(1).backends[0]);
         let start = now();
         let session = BackendSession::new(backend, 0, engine(&ctx, start), Rc::new(PlaceSeekers::default()));
-        let line = Line::new(&ctx, near.into());
+        let line = Line::new(&ctx, near.into(), Rc::default());
         let mut wire = Wire { ctx, session, line, far, held: Vec::new(), start };
         assert!(wire.turn().await.is_pending());
         let mut settings = Vec::new();
