@@ -48,7 +48,8 @@ pub(super) fn accept(
     let RawSenders { networks, unix } = &written.value;
     rows.note(path("from"), show(&written.value), written.spot.origin.clone());
     let has = |is_unix: bool| binds.iter().any(|bind| matches!(bind, Bind::Unix(_)) == is_unix);
-    if !binds.is_empty() && !(*unix && has(true) || !networks.is_empty() && has(false)) {
+    let somebody = *unix && has(true) || !networks.is_empty() && has(false);
+    if !binds.is_empty() && !somebody {
         let what = if has(true) { "`unix`" } else { "an address or a network" };
         let message = format!("nobody of these could connect to {}", owner.told());
         report.spot(&written.spot, message).expected(what.to_owned());

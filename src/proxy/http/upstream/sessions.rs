@@ -20,8 +20,10 @@ use super::waiting::PlaceSeekers;
 pub struct BackendSessions {
     by_backend: RefCell<Vec<Option<Rc<BackendLines>>>>,
     /// Those that were told whose they are: of each client's connection, by backend. None of them is empty.
-    passed: RefCell<HashMap<PassedOwner, Vec<(BackendId, Rc<BackendLines>)>>>,
+    passed: RefCell<HashMap<PassedOwner, LinesByBackend>>,
 }
+
+type LinesByBackend = Vec<(BackendId, Rc<BackendLines>)>;
 
 /// Connections to one backend.
 pub(super) struct BackendLines {
