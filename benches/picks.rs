@@ -176,6 +176,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         state_by: None,
     };
     let config = model::TargetConfig {
+        send_proxy: None,
         name: "web".into(),
         protocol: Protocol::Http,
         host: model::HostHeader::Pass,
