@@ -41,7 +41,7 @@ impl ClientFacts<'_> {
         // A String takes everything.
         let _ = write!(text, "{id:032x}");
         let given = self.told.and_then(|told| told.told.unique_id());
-        let tls = self.peer.tls.map(|tls| if tls.version == "1.3" { "TLSv1.3" } else { "TLSv1.2" });
+        let tls = self.peer.tls.map(|tls| if tls.is_tls13 { "TLSv1.3" } else { "TLSv1.2" });
         let passed = PassedOn {
             addresses: source.zip(destination),
             tls,

@@ -154,11 +154,8 @@ async fn secure(newcomer: Newcomer, config: &Arc<ServerConfig>) -> Option<(Newco
     let (cause, broken) = match outcome {
         Some(Ok(())) => {
             peer.secured = now();
-            let version = session.version();
-            let tls = TlsSession {
-                version: if version == Some(ProtocolVersion::TLSv1_3) { "1.3" } else { "1.2" },
-                resumed: session.is_resumed(),
-            };
+            let is_tls13 = session.version() == Some(ProtocolVersion::TLSv1_3);
+            let tls = TlsSession { is_tls13, resumed: session.is_resumed() };
             ctx.cells.handshakes.count(tls);
             peer.tls = Some(tls);
             let certificate = session.peer_certificate();

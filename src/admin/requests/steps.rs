@@ -104,7 +104,7 @@ impl Steps {
         self.moment("accept", record.accepted, format!("from {client}"));
         if let Some(tls) = record.tls {
             let resumed = if tls.resumed { ", resumed" } else { "" };
-            self.span("tls", record.accepted, record.secured, format!("{}{resumed}", tls.version));
+            self.span("tls", record.accepted, record.secured, format!("{}{resumed}", tls.version()));
         }
     }
 

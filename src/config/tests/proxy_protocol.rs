@@ -86,8 +86,8 @@ fn what_is_wrong_is_told_where_it_stands() {
         (target("send_proxy: on"), "`send_proxy` is `on`"),
         (front("send_proxy: v1"), "`send_proxy`"),
         (
-            "targets: {web: {proxy_protocol: {from: 10.0.0.0/8}, backends: [{host: a, port: 1}]}}".into(),
-            "`proxy_protocol`",
+            front("x_real_ip: on").replace("{web: {", "{web: {proxy_protocol: {from: 10.0.0.0/8}, "),
+            "`proxy_protocol` belongs to a listener, and the target `web` has none",
         ),
     ] {
         let said = messages(&text, &Flags::default());

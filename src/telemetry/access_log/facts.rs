@@ -117,7 +117,7 @@ impl<'a> Facts<'a> {
             LogField::Attempts => LogValue::Number(record.attempts_made.into()),
             LogField::EarlierCauses => LogValue::or_absent(self.earlier(), LogValue::Causes),
             LogField::Reused => LogValue::or_absent(last, |last| LogValue::Flag(last.reused)),
-            LogField::Tls => LogValue::or_absent(record.tls, |tls| LogValue::Token(tls.version)),
+            LogField::Tls => LogValue::or_absent(record.tls, |tls| LogValue::Token(tls.version())),
             LogField::TlsResumed => LogValue::or_absent(record.tls, |tls| LogValue::Flag(tls.resumed)),
             LogField::Handshake => {
                 let handshake = record.tls.and_then(|_| span(record.accepted, record.secured));

@@ -306,7 +306,7 @@ mod tests {
                 kind, client, id, status, cause, cache, tracing, accepted, secured, started, done, bytes_in, bytes_out,
                 listener: ListenerId(listener),
                 target: target.map(TargetId),
-                tls: tls.map(|resumed| TlsSession { version: "1.3", resumed }),
+                tls: tls.map(|resumed| TlsSession { is_tls13: true, resumed }),
                 ..Record::default()
             };
             for _ in 0..attempts {

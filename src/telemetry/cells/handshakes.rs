@@ -14,7 +14,7 @@ fn place(is_newer: bool, resumed: bool) -> usize {
 impl HandshakeCells {
     /// Counts one that was completed. Only the owning worker calls this.
     pub fn count(&self, session: TlsSession) {
-        self.0[place(session.version == "1.3", session.resumed)].increment();
+        self.0[place(session.is_tls13, session.resumed)].increment();
     }
 
     /// Version, whether it was resumed, and how many.

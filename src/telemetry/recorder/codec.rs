@@ -49,7 +49,7 @@ pub(super) fn encode(
     out.number(record.grpc.map_or(0, |ended| 1 + ended as u64));
     out.number(cache.map_or(0, |note| 1 + note.kind() as u64));
     out.number(cache.and_then(CacheNote::reason).map_or(0, |why| why as u64));
-    let version = tls.and_then(|tls| TLS_VERSIONS.iter().position(|known| *known == tls.version));
+    let version = tls.and_then(|tls| TLS_VERSIONS.iter().position(|known| *known == tls.version()));
     out.number(version.map_or(0, |place| 1 + place as u64));
     out.number(tls.is_some_and(|tls| tls.resumed).into());
     match client {
@@ -119,7 +119,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<KeptRequest> {
     let (version, resumed) = (from.place()?, from.number()? == 1);
     record.tls = match version.checked_sub(1) {
         None => None,
-        Some(place) => Some(TlsSession { version: TLS_VERSIONS.get(place)?, resumed }),
+        Some(place) => Some(TlsSession { is_tls13: *TLS_VERSIONS.get(place)? == "1.3", resumed }),
     };
     let ip = match from.text()? {
         [] => None,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use crate::message::proxy_header::ProxyHeader;
-use crate::message::{Head, Record};
+use crate::message::{Head, Record, TlsSession};
 use crate::proxy::WorkerCtx;
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::client::Secured;
@@ -84,7 +84,7 @@ impl<'a> Way<'a> {
         client: Option<IpAddr>,
         record: &Record,
     ) -> Way<'a> {
-        let tls = record.tls.map_or("", |tls| tls.version);
+        let tls = record.tls.map_or("", TlsSession::version);
         let id = record.id;
         let particulars =
             Particulars { from, path, client, target: "", id, tls, known: None, head: None, lines: None };

@@ -187,7 +187,7 @@ fn a_request_of_one_of_several_routes_says_which() {
 
 #[test]
 fn a_request_over_tls_says_which_and_how_long_it_took_to_agree() {
-    let tls = Some(TlsSession { version: "1.3", resumed: true });
+    let tls = Some(TlsSession { is_tls13: true, resumed: true });
     let record = Record { tls, accepted: Tick(MS), secured: Tick(3 * MS), ..answered() };
     assert_eq!(filled("{tls} {tls_resumed} {tls_ms}", &record, None), "1.3 yes 2.000\n");
     let parsed = parsed(&record, None);
@@ -340,6 +340,11 @@ fn a_template_takes_every_field_there_is() {
                     | LogField::CacheReason
                     | LogField::GrpcStatus
                     | LogField::TraceId
+                    | LogField::ProxyAlpn
+                    | LogField::ProxyAuthority
+                    | LogField::ProxyUniqueId
+                    | LogField::ProxyTls
+                    | LogField::ProxyClientCn
             ) =>
             {
                 "-".to_owned()

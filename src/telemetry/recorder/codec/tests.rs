@@ -26,7 +26,7 @@ fn record() -> Record {
         grpc: Some(GrpcStatus::DataLoss),
         accepted: Tick(5_000_000_000),
         secured: Tick(5_000_400_000),
-        tls: Some(TlsSession { version: "1.3", resumed: true }),
+        tls: Some(TlsSession { is_tls13: true, resumed: true }),
         started: Tick(5_000_500_000),
         head_read: Tick(5_000_500_000),
         routed: Tick(5_000_500_000),
