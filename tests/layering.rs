@@ -42,7 +42,7 @@ const PURE: &[&str] = &[
     "webhook/last_told", "webhook/kept", "scale/decide", "access/networks", "access/rate/pace", "access/rate/table",
     "access/rate/buckets", "access/rate/several", "access/jwt/claims", "access/jwt/lines", "access/jwt/refresh",
     "access/jwt/token", "cache", "compress", "traces/line",
-    "proxy/http/h2/hpack",
+    "proxy/http/h2/hpack", "message/proxy_header", "tls/hello",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

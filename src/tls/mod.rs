@@ -7,6 +7,7 @@ mod client;
 mod complaint;
 mod facts;
 mod fault;
+pub mod hello;
 mod served_names;
 mod server;
 mod sessions;

@@ -11,6 +11,7 @@ mod admin_path;
 mod agent;
 mod cache;
 mod chunk;
+mod client_hello;
 mod conditions;
 mod differential;
 pub mod fixture;
@@ -36,6 +37,7 @@ pub use admin_path::admin_path;
 pub use agent::agent;
 pub use cache::{cache_directives, cache_key, cache_range};
 pub use chunk::chunk;
+pub use client_hello::client_hello;
 pub use differential::differential;
 pub use heads::{request_head, response_head};
 pub use hpack::hpack;
@@ -73,5 +75,6 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("cache_key", cache_key),
     ("hpack", hpack),
     ("proxy_header", proxy_header),
+    ("client_hello", client_hello),
     ("http2", http2),
 ];
