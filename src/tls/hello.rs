@@ -186,22 +186,13 @@ fn parse(mut body: &[u8]) -> Result<ClientHello, HelloFault> {
     Ok(hello)
 }
 
+/// One name, of the one kind that there is: what stands behind another kind two servers could read differently, and OpenSSL takes no other either.
 fn server_name(mut content: &[u8]) -> Result<Option<Box<str>>, HelloFault> {
     let mut list = long(&mut content)?;
-    if !content.is_empty() || list.is_empty() {
-        return Err(HelloFault::Malformed);
-    }
-    let (mut found, mut count) = (None, 0);
-    while !list.is_empty() {
-        let kind = byte(&mut list)?;
-        let name = long(&mut list)?;
-        if kind == HOST_NAME {
-            count += 1;
-            found = host_name(name);
-        }
-    }
-    // One of each kind at most.
-    if count > 1 { Err(HelloFault::Twice) } else { Ok(found) }
+    let kind = byte(&mut list)?;
+    let name = long(&mut list)?;
+    let is_one = kind == HOST_NAME && list.is_empty() && content.is_empty();
+    if is_one { Ok(host_name(name)) } else { Err(HelloFault::Malformed) }
 }
 
 /// A host name in lower case; `None`: it is none. An address is none here either (RFC 6066 §3).

@@ -27,8 +27,18 @@ pub fn client_hello(data: &[u8]) {
         }
         // They look at no lengths beyond what they can hold, and forgive what is said twice where they know nothing of it.
         HelloRead::Fault(HelloFault::Long | HelloFault::Twice) => {}
+        // What stands beside the one name they pass over.
+        HelloRead::Fault(HelloFault::Malformed) if !is_one_name(data, theirs.name.as_deref()) => {}
         other => panic!("{other:?}, and they take it: {theirs:?}"),
     }
+}
+
+/// Whether this name stands in a list by itself.
+fn is_one_name(data: &[u8], name: Option<&str>) -> bool {
+    let Some(name) = name else { return true };
+    let (list, length) = ((name.len() + 3) as u16, name.len() as u16);
+    let alone = [&list.to_be_bytes()[..], &[0], &length.to_be_bytes(), name.as_bytes()].concat();
+    data.windows(alone.len()).any(|bytes| bytes.eq_ignore_ascii_case(&alone))
 }
 
 /// What rustls makes of it, if it takes it.

@@ -115,9 +115,6 @@ fn names_and_protocols_are_those_that_a_server_would_read() {
         (read_of.name.as_deref(), &read_of.protocols[..]),
         (Some("outer.example"), &[b"h2"[..].into()][..])
     );
-    // A kind of name that nobody knows, beside one that is known.
-    let two = b"\0\x0b\x07\0\x01x\0\0\x04a.bc";
-    assert_eq!(of(&[(0, two)]).name.as_deref(), Some("a.bc"));
     // As old as TLS can be: no extensions.
     let bare = framed(&[&[3, 1][..], &[7; 32], &[0], &[0, 2, 0, 5], &[1, 0]].concat());
     assert_eq!(read(&in_records(&bare, 1 << 14)), HelloRead::Whole(ClientHello::default()));
@@ -175,7 +172,8 @@ fn what_is_malformed_is_refused_as_soon_as_it_can_be_seen() {
             usize::MAX,
         ),
         ("an extension twice", record(&hello(&[(5, b""), (9, b""), (5, b"")])), Twice, usize::MAX),
-        ("two names", with(0, b"\0\x08\0\0\x01a\0\0\x01b"), Twice, usize::MAX),
+        ("two names", with(0, b"\0\x08\0\0\x01a\0\0\x01b"), Malformed, usize::MAX),
+        ("a name of another kind", with(0, b"\0\x04\x07\0\x01x"), Malformed, usize::MAX),
         ("no name", with(0, b"\0\0"), Malformed, usize::MAX),
         ("nothing of a name", with(0, b""), Malformed, usize::MAX),
         ("a name that is too long", with(0, b"\0\x04\0\0\x09a"), Malformed, usize::MAX),
