@@ -34,6 +34,15 @@ struct Seldom<'a> {
     listed: Option<(IpAddr, Option<ProxiedRequest<'a>>)>,
 }
 
+impl Seldom<'_> {
+    #[cold]
+    #[inline(never)]
+    fn told(told: &Rc<ProxyHeader>) -> Box<Self> {
+        let said = SeldomSaid { told: Some(Rc::clone(told)), ..SeldomSaid::default() };
+        Box::new(Seldom { said, ..Seldom::default() })
+    }
+}
+
 /// A Record in the making.
 pub struct Recording<'a> {
     ctx: &'a WorkerCtx,
@@ -50,7 +59,18 @@ impl<'a> Recording<'a> {
     /// Goes on with `record`, which was just begun. `head`: what the client asked, for the access log.
     #[must_use]
     pub fn new(ctx: &'a WorkerCtx, head: Option<&'a Head>, record: &'a mut Record) -> Recording<'a> {
-        Recording { ctx, head, moved: None, route: None, seldom: None, ending: Ending::Open, record }
+        Recording::told((ctx, head, record), None)
+    }
+
+    /// The same, where a balancer in front has told this.
+    #[must_use]
+    #[inline(always)]
+    pub fn told(
+        (ctx, head, record): (&'a WorkerCtx, Option<&'a Head>, &'a mut Record),
+        told: Option<&Rc<ProxyHeader>>,
+    ) -> Recording<'a> {
+        let seldom = told.map(Seldom::told);
+        Recording { ctx, head, moved: None, route: None, seldom, ending: Ending::Open, record }
     }
 
     /// Adds the bytes in `moved` to the Record when it is completed: they count also when the task is cut.
@@ -68,12 +88,6 @@ impl<'a> Recording<'a> {
     #[cold]
     pub fn by(&mut self, user: &str) {
         self.seldom.get_or_insert_default().said.user = Some(user.into());
-    }
-
-    /// Notes what a balancer in front has told.
-    #[cold]
-    pub fn tell(&mut self, told: &Rc<ProxyHeader>) {
-        self.seldom.get_or_insert_default().said.told = Some(Rc::clone(told));
     }
 
     /// Lists it, until it is written down, as one that a trusted proxy has sent for `client`, if it tells for whom. `nearest`: the client, or

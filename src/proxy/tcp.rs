@@ -72,9 +72,8 @@ pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Her
     let TcpBeginning { early, greeting, told } = beginning;
     let moved = BytesMoved::default();
     let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };
-    let mut recording = Recording::new(&ctx, None, &mut record);
+    let mut recording = Recording::told((&ctx, None, &mut record), told.as_ref());
     recording.count(&moved);
-    told.iter().for_each(|told| recording.tell(told));
     let way = listener.routes().first().and_then(|route| route.destinations.first());
     recording.record.route = way.map(|way| way.id);
     let Some(target) = listener.target() else { return recording.settle(Cause::NoBackend) };

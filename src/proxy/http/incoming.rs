@@ -35,16 +35,13 @@ pub struct IncomingRequest<'a> {
 
 impl<'a> IncomingRequest<'a> {
     /// Begins what becomes of it.
+    #[inline(always)]
     pub fn recording(&self, record: &'a mut Record) -> Recording<'a> {
         self.peer.begin(record);
         record.started = self.started;
         record.head_read = self.head_read;
         record.listener = self.listener.id;
-        let mut recording = Recording::new(self.ctx, Some(self.head), record);
-        if let Some(told) = self.told {
-            recording.tell(told);
-        }
-        recording
+        Recording::told((self.ctx, Some(self.head), record), self.told)
     }
 
     /// Who sent it.
