@@ -1,5 +1,6 @@
 //! The rules of a pool, with real sockets and invented time.
 
+mod passed;
 mod private;
 
 use tokio::net::UnixStream;

@@ -165,3 +165,22 @@ async fn clients_that_say_nothing_take_no_place_in_the_request_queue() {
         assert!(Waiting::with_bytes(&ctx).await.begins().await, "{number}");
     }
 }
+
+#[tokio::test]
+async fn a_request_that_came_with_what_a_balancer_has_told_waits_for_its_turn_too() {
+    let ctx = context();
+    let _crowd = crowd(&ctx, 128);
+    for _ in 0..ROUND {
+        assert!(Waiting::with_bytes(&ctx).await.begins().await);
+    }
+    let late = Waiting::with_bytes(&ctx).await;
+    assert!(matches!(once(|cx| late.client.poll_fill(cx)).await, Poll::Ready(Ok(1..))));
+    assert!(late.client.has_held());
+    let mut serving = Box::pin(serve(Rc::clone(&late.client)));
+    assert!(once(|cx| serving.as_mut().poll(cx)).await.is_pending());
+    assert_eq!(ctx.requests_inside(), 128, "it was begun beyond its round");
+    let mut rounds = Box::pin(ctx.request_queue.let_in());
+    assert!(once(|cx| rounds.as_mut().poll(cx)).await.is_pending());
+    assert!(once(|cx| serving.as_mut().poll(cx)).await.is_pending());
+    assert_eq!(ctx.requests_inside(), 129);
+}
