@@ -36,7 +36,9 @@ impl<'a> Case<'a> {
     fn outcome(&self, listeners: &[Arc<Listener>]) -> String {
         let chain = decide(listeners, &self.request).unwrap_or_else(|nobody| panic!("{nobody}"));
         match chain.verdict {
-            Destiny::Forwarded { .. } => chain.route.expect("a route leads there"),
+            Destiny::Forwarded { .. } | Destiny::PassedThrough { .. } => {
+                chain.route.expect("a route leads there")
+            }
             Destiny::Answered { status, .. } => status.to_string(),
             Destiny::Dropped => "drop".to_owned(),
         }

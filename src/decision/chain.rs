@@ -96,6 +96,11 @@ pub enum Destiny {
         /// Lines that the route adds to the answer.
         lines: Vec<HeaderPair>,
     },
+    /// Its connection goes to this target as it is, and nobody here sees the request.
+    PassedThrough {
+        /// The target's name.
+        target: String,
+    },
     /// The connection is closed without an answer.
     Dropped,
 }
@@ -241,7 +246,7 @@ impl Destiny {
                 lines.extend(told);
             }
             Destiny::Answered { lines: added, .. } => answer(added, lines),
-            Destiny::Dropped => {}
+            Destiny::PassedThrough { .. } | Destiny::Dropped => {}
         }
     }
 }
@@ -287,6 +292,9 @@ impl std::fmt::Display for Destiny {
                     write!(f, " ({cause})")?;
                 }
                 location.as_ref().map_or(Ok(()), |location| write!(f, ", to {location}"))
+            }
+            Destiny::PassedThrough { target } => {
+                write!(f, "goes to `{target}` undecrypted: its whole connection is passed through")
             }
             Destiny::Dropped => f.write_str("gets no answer: its connection is closed"),
         }

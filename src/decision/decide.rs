@@ -18,7 +18,7 @@ use crate::proxy::http::routing::found::{
 };
 use crate::route::condition::RouteCondition;
 use crate::route::nearer::Nearer;
-use crate::route::{Asked, path_form};
+use crate::route::{Asked, HelloVerdict, host_name, path_form};
 use crate::snapshot::{Listener, RateCheck, Route};
 use crate::tls::CertificateFacts;
 
@@ -103,7 +103,7 @@ fn routed(
     if let Some(by) = blocked(request.from) {
         chain.blocked = Some(format!("the peer {} is in {by}", request.from));
         // Over TLS nothing can be said at the door.
-        return if listener.tls.is_some() { Destiny::Dropped } else { refused(Cause::Blocked) };
+        return if listener.is_secured() { Destiny::Dropped } else { refused(Cause::Blocked) };
     }
     if !listener.access.is_empty() {
         chain.access = Some(Access::LetIn);
@@ -111,8 +111,14 @@ fn routed(
     if let Some(rule) = at_the_door(listener, Some(request.from)) {
         chain.deny(AddressDenied { rule, is_of_listener: true });
         // Over TLS nothing can be said at the door.
-        let status = rule.list.status.filter(|_| listener.tls.is_none());
+        let status = rule.list.status.filter(|_| !listener.is_secured());
         return status.map_or(Destiny::Dropped, |status| answered(status, Cause::AccessDenied));
+    }
+    match passage(listener, request) {
+        HelloVerdict::Here => {}
+        HelloVerdict::Through(place) => return passed_through(listener, request.from, place, chain),
+        // Before there is a session nothing can be said.
+        HelloVerdict::Nowhere => return Destiny::Dropped,
     }
     if let Some((client, by)) = chain.client.and_then(|client| Some((client, blocked(client)?))) {
         chain.access = None;
@@ -177,6 +183,34 @@ fn routed(
         }
         (_, Lead::Nowhere) => refused(Cause::NoBackend),
     }
+}
+
+/// What becomes of a connection that a client of today would make for `request`: one that asks for its host and offers HTTP/2 and HTTP/1.1.
+fn passage(listener: &Listener, request: &SampleRequest) -> HelloVerdict {
+    let Some(passages) = listener.passages() else { return HelloVerdict::Here };
+    let host = host_name(request.authority.as_bytes());
+    let name = host.as_deref().and_then(|host| std::str::from_utf8(host).ok());
+    // Nobody asks for an address (RFC 6066 §3).
+    let name = name.filter(|name| name.parse::<IpAddr>().is_err() && !name.starts_with('['));
+    passages.find(name, &[b"h2"[..].into(), b"http/1.1"[..].into()], Some(request.from))
+}
+
+/// The end of a connection that the route at this place passes on.
+fn passed_through(listener: &Listener, from: IpAddr, place: usize, chain: &mut Chain) -> Destiny {
+    let way = listener.route_at(place).and_then(|route| Some((route, route.destinations.first()?)));
+    let Some((route, way)) = way else { return refused(Cause::NoBackend) };
+    chain.client = Some(from);
+    chain.route = Some(route.config.name.clone());
+    if !route.access.is_empty() {
+        chain.access = Some(Access::LetIn);
+    }
+    let by_listener = listener.access.refusal(Some(from));
+    if let Some(rule) = by_listener.or_else(|| route.access.refusal(Some(from))) {
+        chain.deny(AddressDenied { rule, is_of_listener: by_listener.is_some() });
+        return Destiny::Dropped;
+    }
+    chain.rate_limits = route.rates.iter().map(counted).collect();
+    Destiny::PassedThrough { target: way.target.name.to_string() }
 }
 
 /// How a client has to show who it is, in words. Whether it does nobody can tell beforehand: the rest is said of one that is let in.

@@ -12,10 +12,14 @@ pub(super) fn unmet(expect: &Expectation, chain: &Chain) -> (Vec<String>, Vec<St
     let (mut unmet, mut instead) = (Vec::new(), Vec::new());
     let sides = match &chain.verdict {
         Destiny::Forwarded { targets } => &targets[..],
-        Destiny::Answered { .. } | Destiny::Dropped => &[],
+        Destiny::Answered { .. } | Destiny::PassedThrough { .. } | Destiny::Dropped => &[],
+    };
+    let passed = match &chain.verdict {
+        Destiny::PassedThrough { target } => targets.contains(target),
+        _ => false,
     };
     let all = |is_so: &dyn Fn(&Side) -> bool| !sides.is_empty() && sides.iter().all(is_so);
-    if !targets.is_empty() && !all(&|side| targets.contains(&side.target)) {
+    if !targets.is_empty() && !passed && !all(&|side| targets.contains(&side.target)) {
         unmet.push(format!("the target `{}`", targets.join("` or `")));
     }
     if let Some(route) = route.as_ref().filter(|route| chain.route.as_ref() != Some(route)) {

@@ -50,14 +50,14 @@ pub(super) fn listener<'l>(
         if named.config.protocol != Protocol::Http {
             return Err(NoListener::Tcp(name.clone()));
         }
-        let speaks = scheme(named.config.tls.is_some());
+        let speaks = scheme(named.config.is_secured());
         if speaks != asked {
             return Err(NoListener::Scheme { name: name.clone(), speaks, asked });
         }
         return Ok(named);
     }
     let speaks = |listener: &&Arc<Listener>| {
-        listener.config.protocol == Protocol::Http && listener.config.tls.is_some() == request.is_tls
+        listener.config.protocol == Protocol::Http && listener.config.is_secured() == request.is_tls
     };
     let all: Vec<_> = listeners.iter().filter(speaks).collect();
     if let [only] = all[..] {

@@ -87,6 +87,8 @@ causes! {
     BadProxyHeader = "bad_proxy_header", 400, Client, "The header of the PROXY protocol is missing or malformed.";
     /// A balancer's header was not complete in time.
     ProxyTimeout = "proxy_timeout", 408, Client, "The header of the PROXY protocol did not arrive in time.";
+    /// A client asks under TLS for a name that nobody has here, and was told so by the alert unrecognized_name (RFC 6066 §3).
+    UnknownSni = "unknown_sni", 421, Client, "Nobody has this name here.";
     /// The preface of HTTP/2 (RFC 9113 §3.4). The client is told in a frame: it reads no HTTP/1.1.
     Http2Preface = "http2_preface", 505, Client, "HTTP/2 is not spoken here. Use HTTP/1.1.";
     /// A frame that breaks RFC 9113: its stream is reset, or the connection closed.

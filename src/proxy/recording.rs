@@ -90,6 +90,12 @@ impl<'a> Recording<'a> {
         self.seldom.get_or_insert_default().said.user = Some(user.into());
     }
 
+    /// Notes the host that its client has asked for under TLS.
+    #[cold]
+    pub fn asks_for(&mut self, name: Box<str>) {
+        self.seldom.get_or_insert_default().said.sni = Some(name);
+    }
+
     /// Lists it, until it is written down, as one that a trusted proxy has sent for `client`, if it tells for whom. `nearest`: the client, or
     /// the proxy that does not tell it.
     #[cold]

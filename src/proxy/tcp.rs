@@ -10,7 +10,7 @@ use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Blame, Cause, Peer, PickNote, Record, RecordKind};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream, now};
-use crate::snapshot::{Listener, RateCheck};
+use crate::snapshot::{Listener, RateCheck, Route};
 use crate::targets::{Ask, Heard, Lease, Outcome, Target, hash_address};
 use crate::tick::Tick;
 
@@ -42,7 +42,15 @@ impl Drop for Ends {
 /// Whether a connection comes too soon after others, by the rate limits of its listener. One that does leaves its record, and is to be
 /// closed.
 pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool {
-    let Some(route) = listener.routes().first().filter(|route| !route.rates.is_empty()) else { return false };
+    // Where some are passed through it depends on what their clients ask for.
+    listener.passages().is_none() && listener.bytes_route().is_some_and(|route| is_too_soon(ctx, peer, route))
+}
+
+/// The same by the limits of its route, those of its listener included.
+pub fn is_too_soon(ctx: &WorkerCtx, peer: &Peer, route: &Route) -> bool {
+    if route.rates.is_empty() {
+        return false;
+    }
     let client = peer.client.map(|client| client.ip);
     // Of a connection nothing is known but where it comes from.
     let key =
@@ -65,18 +73,31 @@ pub struct TcpBeginning {
     pub greeting: Option<Rc<[u8]>>,
     /// What a balancer in front has told of it.
     pub told: Option<Rc<ProxyHeader>>,
+    /// The place of the route that passes it through; `None`: it is the listener's one route for bytes.
+    pub place: Option<usize>,
+    /// The host that its client has asked for under TLS.
+    pub sni: Option<Box<str>>,
 }
 
 /// Serves one accepted connection to its end.
 pub async fn serve(ctx: Rc<WorkerCtx>, client: Stream, peer: Peer, listener: Here, beginning: TcpBeginning) {
-    let TcpBeginning { early, greeting, told } = beginning;
+    let TcpBeginning { early, greeting, told, place, sni } = beginning;
     let moved = BytesMoved::default();
     let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };
     let mut recording = Recording::told((&ctx, None, &mut record), told.as_ref());
     recording.count(&moved);
-    let way = listener.routes().first().and_then(|route| route.destinations.first());
-    recording.record.route = way.map(|way| way.id);
-    let Some(target) = listener.target() else { return recording.settle(Cause::NoBackend) };
+    if let Some(sni) = sni {
+        recording.asks_for(sni);
+    }
+    let route = place.map_or_else(|| listener.bytes_route(), |place| listener.route_at(place));
+    let Some(way) = route.and_then(|route| route.destinations.first()) else {
+        return recording.settle(Cause::NoBackend);
+    };
+    if let (Some(route), true) = (route, place.is_some()) {
+        recording.on(route);
+    }
+    recording.record.route = Some(way.id);
+    let target = &way.target;
     recording.record.target = Some(target.id);
     recording.record.routed = now();
     let mut caller = Caller { stream: client, early };

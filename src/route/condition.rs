@@ -69,8 +69,18 @@ pub(super) fn holds(matches: &RouteMatch, asked: &Asked<'_>) -> bool {
 /// The first condition that does not hold, but for those on host and path.
 #[must_use]
 pub(super) fn unmet<'r>(matches: &'r RouteMatch, asked: &Asked<'_>) -> Option<RouteCondition<'r>> {
-    let RouteMatch { hosts: _, path: _, methods, headers, queries, cookies: named, clients, certificate } =
-        matches;
+    // What is passed through has no requests.
+    let RouteMatch {
+        hosts: _,
+        path: _,
+        alpn: _,
+        methods,
+        headers,
+        queries,
+        cookies: named,
+        clients,
+        certificate,
+    } = matches;
     if !methods.is_empty() && methods.iter().all(|method| method.as_bytes() != asked.head.method()) {
         return Some(RouteCondition::Method);
     }

@@ -12,6 +12,7 @@ mod facts;
 mod host;
 mod keys;
 pub mod nearer;
+mod passages;
 pub mod path_form;
 mod paths;
 mod readings;
@@ -32,6 +33,7 @@ pub use edits::LineEdits;
 pub use facts::{Groups, TextFacts};
 pub use host::host_name;
 use host::{HostKey, Hosts};
+pub use passages::{HelloVerdict, Passages};
 use path_form::PathFault;
 use paths::Listed;
 pub use rewrite::rewrite;
@@ -54,11 +56,11 @@ pub struct Router {
 }
 
 impl Router {
-    /// The router of these routes. `default_host`: what a request is taken to ask for whose host none of them names.
+    /// The router of those of these routes that have requests. `default_host`: what a request is taken to ask for whose host none of them names.
     #[must_use]
     pub fn new(routes: &[Arc<RouteConfig>], default_host: Option<&str>) -> Router {
         let mut ranks: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        for (place, route) in routes.iter().enumerate() {
+        for (place, route) in routes.iter().enumerate().filter(|(_, route)| !route.is_passthrough) {
             ranks.entry(route.order.map_or(u64::MAX, u64::from)).or_default().push(place);
         }
         let (conditions, of_each) = condition::shared(routes);

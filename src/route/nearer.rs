@@ -30,7 +30,7 @@ impl Router {
         let host = self.host(asked);
         let bar = found.map(|found| self.rank(found, host.as_ref()));
         let mut all: Vec<(Rank, Nearer<'_>)> = Vec::new();
-        for (place, route) in self.routes.iter().enumerate() {
+        for (place, route) in self.routes.iter().enumerate().filter(|(_, route)| !route.is_passthrough) {
             let rank = self.rank(place, host.as_ref());
             if bar.as_ref().is_some_and(|bar| rank >= *bar) {
                 continue;

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::config::model::{Config, ListenerConfig, Protocol};
-use crate::route::host_name;
+use crate::route::{Passages, host_name};
 use crate::tls::ServedNames;
 
 /// The place of a listener among those that speak HTTP over TLS.
@@ -38,9 +38,9 @@ pub(super) struct NamedHosts {
     listeners: Vec<String>,
 }
 
-/// Whether it speaks HTTP over TLS.
+/// Whether it is for HTTP over TLS, decrypted here or passed through.
 fn is_secured(listener: &ListenerConfig) -> bool {
-    listener.protocol == Protocol::Http && listener.tls.is_some()
+    listener.protocol == Protocol::Http && listener.is_secured()
 }
 
 impl NamedHosts {
@@ -115,6 +115,8 @@ impl NamedHosts {
 #[derive(Clone, Debug)]
 pub(super) struct OwnHosts {
     served: ServedNames,
+    /// Which of its connections are passed through; `None`: none.
+    passages: Option<Arc<Passages>>,
     /// What it and the others name, and its place there.
     named: Option<(Arc<NamedHosts>, Place)>,
 }
@@ -124,10 +126,11 @@ impl OwnHosts {
     pub(super) fn new(
         listener: &ListenerConfig,
         served: ServedNames,
+        passages: Option<&Arc<Passages>>,
         named: Option<&Arc<NamedHosts>>,
     ) -> OwnHosts {
         let place = |named: &Arc<NamedHosts>| Some((Arc::clone(named), named.place_of(listener)?));
-        OwnHosts { served, named: named.and_then(place) }
+        OwnHosts { served, passages: passages.cloned(), named: named.and_then(place) }
     }
 
     /// Whether it is told apart from others by these.
@@ -156,6 +159,10 @@ impl OwnHosts {
         }
         // An address is in no handshake, so that no other connection could be known to be for it.
         let is_address = name.parse::<IpAddr>().is_ok() || name.starts_with('[');
+        let asked = Some(name).filter(|_| !is_address);
+        if self.passages.as_ref().is_some_and(|passages| passages.takes_http2(asked)) {
+            return true;
+        }
         let named = self.named.as_ref().filter(|_| !is_address);
         named.is_some_and(|(named, place)| named.is_of_others(name.as_bytes(), *place))
     }

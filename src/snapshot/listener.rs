@@ -11,7 +11,7 @@ use crate::access::{AddressRules, RuleStock};
 use crate::config::model::route::HeaderEdit;
 use crate::config::model::{ListenerConfig, Normalize, Protocol, RouteConfig};
 use crate::message::ListenerId;
-use crate::route::{LineEdits, Router};
+use crate::route::{LineEdits, Passages, Router};
 use crate::slots::Slots;
 use crate::targets::Target;
 use crate::tls::{ServedNames, Tickets, server_config};
@@ -38,6 +38,8 @@ pub struct Listener {
     /// What outlives this config.
     pub state: Arc<ListenerState>,
     router: Router,
+    /// Which connections are passed through undecrypted; `None`: none.
+    passages: Option<Arc<Passages>>,
     /// In the order of the file.
     routes: Vec<Route>,
     /// The only route takes every request as it comes.
@@ -87,11 +89,25 @@ impl Listener {
         &self.routes
     }
 
-    /// Where connections go that have no requests; `None`: nowhere, which no accepted config says.
+    /// The route of connections that have no requests and are not passed through; `None`: there is none.
     #[must_use]
     #[inline]
-    pub fn target(&self) -> Option<&Arc<Target>> {
-        self.routes.first()?.destinations.first().map(|destination| &destination.target)
+    pub fn bytes_route(&self) -> Option<&Route> {
+        self.routes.iter().find(|route| !route.config.is_passthrough)
+    }
+
+    /// Which connections are passed through undecrypted; `None`: none, and nobody need know what their clients ask for.
+    #[must_use]
+    #[inline]
+    pub fn passages(&self) -> Option<&Arc<Passages>> {
+        self.passages.as_ref()
+    }
+
+    /// Whether its clients begin with TLS.
+    #[must_use]
+    #[inline]
+    pub fn is_secured(&self) -> bool {
+        self.tls.is_some() || self.passages.is_some()
     }
 
     /// The targets that requests may go to, each once, copies aside.
@@ -131,7 +147,7 @@ impl Listener {
     /// Whether a client can't tell this one from `other` before it has sent something: connections may go on from one to
     /// the other.
     fn speaks_like(&self, other: &ListenerConfig) -> bool {
-        self.config.protocol == other.protocol && self.tls.is_some() == other.tls.is_some()
+        self.config.protocol == other.protocol && self.is_secured() == other.is_secured()
     }
 }
 
@@ -186,7 +202,8 @@ impl ListenerMakings<'_> {
             || Arc::new(ListenerState::new(listener_numbers.give())),
             |before| Arc::clone(&before.state),
         );
-        let (tls, hosts) = self.sessions(config, before).unzip();
+        let passages = Passages::new(&config.routes).map(Arc::new);
+        let (tls, hosts) = self.sessions(config, passages.as_ref(), before).unzip();
         let told: Vec<HeaderEdit> = config.told.iter().cloned().map(HeaderEdit::Remove).collect();
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
@@ -195,6 +212,7 @@ impl ListenerMakings<'_> {
                 && config.normalize == Normalize::default(),
             has_caches: routes.iter().any(|route| route.cache.is_some()),
             router: Router::new(&config.routes, config.default_host.as_deref()),
+            passages: passages.clone(),
             config: config.clone(),
             access,
             told: LineEdits::new(&told),
@@ -211,6 +229,7 @@ impl ListenerMakings<'_> {
     fn sessions(
         &self,
         config: &ListenerConfig,
+        passages: Option<&Arc<Passages>>,
         before: Option<&Arc<Listener>>,
     ) -> Option<(Arc<ServerConfig>, OwnHosts)> {
         let tls = config.tls.as_ref()?;
@@ -224,7 +243,7 @@ impl ListenerMakings<'_> {
                 (server_config(tls, &served, &alpn, self.tickets.of(tls)), served)
             }
         };
-        Some((sessions, OwnHosts::new(config, served, self.named(config))))
+        Some((sessions, OwnHosts::new(config, served, passages, self.named(config))))
     }
 
     /// Which hosts this one and others name, if it is one for which that counts.

@@ -353,6 +353,7 @@ impl Route {
     pub fn is_straight(&self) -> bool {
         let RouteConfig { matches, action, access, auth, rewrite, headers, .. } = &*self.config;
         matches.is_catch_all()
+            && !self.config.is_passthrough
             && matches!(action, Action::Forward(_))
             && access.is_empty()
             && auth.is_none()

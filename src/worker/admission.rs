@@ -22,9 +22,10 @@ use crate::proxy::recording::Recording;
 use crate::proxy::tcp;
 use crate::snapshot::ConnectionLimits;
 
-use super::connection::{Newcomer, greet};
+use super::connection::greet;
 use super::connection_slot::ConnectionSlot;
 use super::handover::NewConnection;
+use super::newcomer::Newcomer;
 
 /// Connections per worker that are told at leisure that there is no room; more are told in passing.
 const TURNED_AWAY: usize = 32;
@@ -183,7 +184,7 @@ impl Admitter {
         // As this worker knows it: what it does not know yet it will be told of.
         let known = self.ctx.here(listener.id).filter(|here| Arc::ptr_eq(&here.state, &listener.state));
         let listener = known.unwrap_or_else(|| Rc::new(listener));
-        let speaks_at_once = listener.config.protocol == Protocol::Http && listener.tls.is_none();
+        let speaks_at_once = listener.config.protocol == Protocol::Http && !listener.is_secured();
         let is_tried = speaks_at_once && self.ctx.promptness.expects();
         let stream = if is_tried { socket.into_fresh_stream() } else { socket.into_stream() }?;
         let address = peer.client.map(|client| client.ip);

@@ -9,6 +9,8 @@ mod connection;
 mod connection_slot;
 mod handover;
 mod listen;
+mod newcomer;
+mod passage;
 mod sender;
 mod spare_memory;
 

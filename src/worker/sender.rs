@@ -17,8 +17,9 @@ use crate::proxy::http::gate::{Denial, at_the_door};
 use crate::proxy::tcp;
 
 use super::admission::{Admitter, ListedTask, refuse_unheard};
-use super::connection::{Newcomer, greet, in_time};
+use super::connection::greet;
 use super::connection_slot::ConnectionSlot;
+use super::newcomer::{Newcomer, in_time};
 
 /// A connection of which a sender is to tell whose it is.
 struct Sender {
@@ -117,7 +118,7 @@ impl Sender {
             return greet(newcomer).await.map(|client| (client, slot));
         };
         let Newcomer { ctx, stream, peer, here, .. } = &newcomer;
-        if here.config.protocol != Protocol::Http || here.tls.is_some() {
+        if here.config.protocol != Protocol::Http || here.is_secured() {
             // Nothing can be said before a handshake, and whoever may not come in is worth none.
             refuse_unheard(&newcomer, denial.cause);
         } else if denial.status.is_none() || !admitter.has_leisure() {

@@ -100,6 +100,7 @@ mod mirror_lab;
 mod mirror_memory;
 mod openapi;
 mod operator;
+mod passthrough;
 mod plan;
 mod plan_admin;
 mod plan_lab;

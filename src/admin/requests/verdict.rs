@@ -52,6 +52,7 @@ pub(super) const fn deciding(cause: Cause) -> &'static [&'static str] {
         Cause::HeadTimeout => &["timeouts.head"],
         Cause::ProxyProtocol | Cause::ProxySender | Cause::BadProxyHeader => &["proxy_protocol"],
         Cause::ProxyTimeout => &["timeouts.head", "proxy_protocol"],
+        Cause::UnknownSni => &["passthrough", "tls.unknown_sni"],
         Cause::TlsTimeout | Cause::UpstreamTlsTimeout => &["timeouts.tls"],
         Cause::BodyTimeout => &["timeouts.idle", "limits.body_rate"],
         Cause::GrpcTimeout => &["upstream_protocol"],

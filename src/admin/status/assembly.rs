@@ -131,7 +131,7 @@ impl Sources {
             reason: "its addresses are bound".to_owned(),
             since_ms: since.at_ms,
             age_ms: since.age_ms(),
-            protocol: spoken(config.protocol, config.tls.is_some()).to_owned(),
+            protocol: spoken(config.protocol, config.is_secured()).to_owned(),
             addresses: addresses.map(|(_, address)| address.clone()).collect(),
             targets: listener.targets().iter().map(|target| target.name.to_string()).collect(),
             connections: listener.state.counts.taken(),

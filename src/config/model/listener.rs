@@ -54,6 +54,12 @@ pub struct ListenerConfig {
 }
 
 impl ListenerConfig {
+    /// Whether its clients begin with TLS, decrypted here or not.
+    #[must_use]
+    pub fn is_secured(&self) -> bool {
+        self.tls.is_some() || self.routes.iter().any(|route| route.is_passthrough)
+    }
+
     /// What clients with TLS may choose from (ALPN), the preferred one first; empty: what is spoken inside is theirs. HTTP/2 is
     /// among it only where it is spoken.
     #[must_use]

@@ -28,6 +28,8 @@ pub struct RouteConfig {
     pub matches: RouteMatch,
     /// What becomes of them.
     pub action: Action,
+    /// What it takes are whole connections, by what their clients ask for under TLS, and nothing of them is decrypted.
+    pub is_passthrough: bool,
     /// Whose clients may have it at all: each of these lets them in, beside those of the listener.
     pub access: Vec<Arc<AccessList>>,
     /// How its clients show who they are, by itself or by its listener; `None`: they need not.
@@ -57,6 +59,7 @@ impl RouteConfig {
             order: None,
             matches: RouteMatch::default(),
             action: Action::Forward(target.into()),
+            is_passthrough: false,
             access: Vec::new(),
             auth: None,
             rate_limits: Vec::new(),
@@ -99,13 +102,17 @@ pub struct RouteMatch {
     pub clients: Vec<IpNet>,
     /// What its client's certificate is like.
     pub certificate: CertificateMatch,
+    /// One of these is among what its client offers to speak under TLS (ALPN, RFC 7301); none: whatever that is. Of connections that
+    /// are passed through alone.
+    pub alpn: Vec<String>,
 }
 
 impl RouteMatch {
     /// How many conditions it has beside host and path. Of two routes with the same host and path the one with more goes first.
     #[must_use]
     pub fn conditions(&self) -> usize {
-        let lists = usize::from(!self.methods.is_empty()) + usize::from(!self.clients.is_empty());
+        let lists = [self.methods.is_empty(), self.clients.is_empty(), self.alpn.is_empty()];
+        let lists = lists.into_iter().filter(|is_empty| !is_empty).count();
         let CertificateMatch { subjects, names } = &self.certificate;
         let facts = usize::from(!subjects.is_empty()) + usize::from(!names.is_empty());
         lists + facts + self.headers.len() + self.queries.len() + self.cookies.len()

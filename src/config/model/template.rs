@@ -85,6 +85,8 @@ fields! {
     Route = "route";
     /// Who the client has shown to be. In JSON only where it has.
     User = "user";
+    /// The host name that the client has asked for under TLS (SNI), of connections without requests. In JSON only where it has.
+    TlsSni = "tls_sni";
     /// What a balancer in front has agreed on with the client (ALPN). In JSON only where one has told something, as the next four.
     ProxyAlpn = "proxy_alpn";
     /// The host name that the client has asked it for.

@@ -14,6 +14,7 @@ mod hostile;
 mod http2;
 mod include;
 mod listeners;
+mod passthrough;
 mod proxy_protocol;
 mod rates;
 mod redirects;

@@ -198,7 +198,11 @@ fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> 
             Field::Absent => Protocol::Http,
             Field::Faulty => continue,
         };
-        for target in listener.routes.iter().flat_map(|route| route.targets()) {
+        let targets = listener.routes.iter().flat_map(|route| {
+            let protocol = if route.is_passthrough() { Protocol::Tcp } else { protocol };
+            route.targets().map(move |target| (target, protocol))
+        });
+        for (target, protocol) in targets {
             let before = *reached.entry(target.value.as_str()).or_insert(protocol);
             if before != protocol {
                 let (name, other) = (quoted(&target.value), quoted(&listener.name.value));
@@ -236,7 +240,7 @@ fn long_form(
         owner.refuse_http_keys(report);
     }
     let binds = listener::binds(owner, top, report, rows);
-    let is_secured = !matches!(raw.tls, Field::Absent);
+    let is_secured = owner.passes_all || !matches!(raw.tls, Field::Absent);
     let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
     let mut accepted = listener::accept(owner, spoken, client, binds, top, report, rows);
     accepted.rate_limits =
@@ -270,12 +274,18 @@ fn long_form(
     accepted.routes = routes.map(inherit).collect();
     // Of a connection nothing is known by which routes could differ.
     if spoken.is_some() && !is_http {
-        for (key, spot) in raw.routes.iter().flat_map(|route| &route.http_only) {
+        let decrypted = || raw.routes.iter().filter(|route| !route.is_passthrough());
+        for (key, spot) in decrypted().flat_map(|route| &route.http_only) {
             let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", owner.told());
             report.spot(spot, message).note("a `tcp` listener has one route, with nothing but `target`");
         }
-        if raw.routes.len() > 1 {
-            let message = format!("{} speaks tcp and has {} routes", owner.told(), raw.routes.len());
+        if decrypted().count() > 1 {
+            let what = if decrypted().count() < raw.routes.len() {
+                "routes without `passthrough`"
+            } else {
+                "routes"
+            };
+            let message = format!("{} speaks tcp and has {} {what}", owner.told(), decrypted().count());
             report.spot(&raw.name.spot, message).expected("one route, with nothing but `target`");
         }
     }

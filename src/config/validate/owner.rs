@@ -6,7 +6,8 @@ use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{
-    RawLimits, RawListener, RawListenerConfig, RawListenerKeys, RawTarget, RawTimeouts, RawTls, Spoken,
+    RawLimits, RawListener, RawListenerConfig, RawListenerKeys, RawRoute, RawTarget, RawTimeouts, RawTls,
+    Spoken,
 };
 use crate::config::report::Report;
 
@@ -28,6 +29,8 @@ pub(super) struct KeyOwner<'r> {
     pub(super) limits: &'r RawLimits,
     /// Where keys stand that mean something to HTTP only.
     pub(super) http_only: &'r [(&'static str, Spot)],
+    /// All of its routes pass TLS on as it comes, and so nothing is decrypted.
+    pub(super) passes_all: bool,
     /// It is a target too.
     pub(super) is_target: bool,
 }
@@ -47,6 +50,7 @@ impl<'r> KeyOwner<'r> {
             timeouts: &raw.timeouts,
             limits: &raw.limits,
             http_only: &raw.http_only,
+            passes_all: false,
             is_target: true,
         }
     }
@@ -65,6 +69,7 @@ impl<'r> KeyOwner<'r> {
             timeouts: &raw.timeouts,
             limits: &raw.limits,
             http_only: &raw.http_only,
+            passes_all: !raw.routes.is_empty() && raw.routes.iter().all(RawRoute::is_passthrough),
             is_target: false,
         }
     }
@@ -93,6 +98,15 @@ impl<'r> KeyOwner<'r> {
         };
         let show = |spoken: &Spoken| name_of(Spoken::ALL, *spoken).to_owned();
         Some(rows.settle(self.path("protocol"), written, default, show))
+    }
+
+    /// The same of an entry of `listeners`, without noting it.
+    pub(super) fn spoken_or_http(&self) -> Option<Spoken> {
+        match self.protocol {
+            Field::Given(written) => Some(written.value),
+            Field::Absent => Some(Spoken::HTTP),
+            Field::Faulty => None,
+        }
     }
 
     /// Balancers in front tell on it whose connections they pass on, which has to be within `timeouts.head`.

@@ -43,6 +43,17 @@ pub(super) fn listener(
     rows: &mut EffectiveRows,
 ) -> Option<Arc<ListenerTls>> {
     let name = raw.told();
+    if raw.passes_all {
+        if let Field::Given(written) = raw.tls {
+            let message = format!(
+                "`tls` has no effect: all routes of {name} pass TLS through, so nothing is decrypted"
+            );
+            report
+                .spot(&written.spot, message)
+                .note("remove it, or `passthrough` of a route that is to be decrypted");
+        }
+        return None;
+    }
     let written = match (raw.tls, spoken) {
         (Field::Given(written), Some(Spoken { protocol: Protocol::Http, is_https: false })) => {
             let message = format!("`tls` belongs to https, but {name} speaks http");

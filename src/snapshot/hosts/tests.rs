@@ -127,6 +127,37 @@ fn the_host_that_was_asked_for_is_never_misdirected_however_it_is_written() {
 }
 
 #[test]
+fn a_host_whose_connections_are_passed_through_belongs_on_another_connection() {
+    let mut all = [secured("public", &[&["shop.test", "*.shop.test"]], &["shop.test", "*.shop.test"])];
+    let passed = |host: &str, alpn: &[&str]| {
+        let mut route = (*secured("", &[], &[host]).routes[0]).clone();
+        route.is_passthrough = true;
+        route.matches.alpn = alpn.iter().map(|one| (*one).to_owned()).collect();
+        Arc::new(route)
+    };
+    all[0].routes.push(passed("mail.shop.test", &[]));
+    all[0].routes.push(passed("news.shop.test", &["h2", "http/1.1"]));
+    all[0].routes.push(passed("old.shop.test", &["http/1.1"]));
+    let snapshot = snapshot(&all);
+    let hosts = [
+        "shop.test",
+        "a.shop.test",
+        "mail.shop.test",
+        "MAIL.shop.test.:443",
+        "news.shop.test",
+        "old.shop.test",
+        "x.mail.shop.test",
+    ];
+    // All of them have the one certificate.
+    assert_eq!(
+        misdirected(&snapshot.listeners[0], Some("shop.test"), &hosts),
+        ["mail.shop.test", "MAIL.shop.test.:443", "news.shop.test"]
+    );
+    // Who has come for it and was not passed through, since it has offered something else, is not sent round in circles.
+    assert_eq!(misdirected(&snapshot.listeners[0], Some("news.shop.test"), &["news.shop.test"]), NONE);
+}
+
+#[test]
 fn a_host_with_another_certificate_belongs_on_another_connection() {
     let all =
         [secured("public", &[&["first.test", "www.first.test"], &["shop.test"], &["*.wild.test"]], &[])];

@@ -25,6 +25,8 @@ pub struct SeldomSaid {
     pub user: Option<Box<str>>,
     /// What a balancer in front has told of its connection.
     pub told: Option<Rc<ProxyHeader>>,
+    /// The host name that the client of a connection without requests has asked for under TLS.
+    pub sni: Option<Box<str>>,
 }
 
 /// A record with what stands beside it.
@@ -129,6 +131,9 @@ impl<'a> Facts<'a> {
             LogField::Route => LogValue::word(self.route.map_or("", RouteName::text).as_bytes()),
             LogField::User => {
                 LogValue::word(self.said.and_then(|said| said.user.as_deref()).unwrap_or_default().as_bytes())
+            }
+            LogField::TlsSni => {
+                LogValue::word(self.said.and_then(|said| said.sni.as_deref()).unwrap_or_default().as_bytes())
             }
             LogField::ProxyAlpn => self.told(ProxyFact::Alpn),
             LogField::ProxyAuthority => self.told(ProxyFact::Authority),

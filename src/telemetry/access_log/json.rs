@@ -29,6 +29,7 @@ macro_rules! members {
 fn write_seldom<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     let has = |of: fn(&SeldomSaid) -> bool| facts.said.is_some_and(of);
     let room = if has(|said| said.user.is_some()) { members!(room, facts, clock: User)? } else { room };
+    let room = if has(|said| said.sni.is_some()) { members!(room, facts, clock: TlsSni)? } else { room };
     if has(|said| said.told.as_ref().is_some_and(|told| !told.told.is_empty())) {
         return members!(room, facts, clock: ProxyAlpn ProxyAuthority ProxyUniqueId ProxyTls ProxyClientCn);
     }
@@ -328,7 +329,7 @@ mod tests {
             agent.into_iter().for_each(|agent| head.push(b"user-agent", agent.as_bytes()));
             let facts = Facts::new(&record, Some(&head).filter(|_| headed), &names, Share::ALL);
             let route = route.as_deref().map(RouteName::new);
-            let said = user.map(|user| SeldomSaid { user: Some(user.into()), told: None });
+            let said = user.map(|user| SeldomSaid { user: Some(user.into()), ..SeldomSaid::default() });
             let facts = facts.on(route.as_ref()).with(said.as_ref());
             let wall = WallStart(start);
             let usual = text_of(|room| write(room, &facts, &mut (&mut Stamps::default(), wall), sampled));

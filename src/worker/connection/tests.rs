@@ -60,7 +60,9 @@ fn secured(protocols: &'static [&'static str]) -> Rc<Secured> {
         near.set_nonblocking(true).expect("non-blocking");
         let stream = Stream::from(tokio::net::UnixStream::from_std(near).expect("inside of a runtime"));
         let newcomer = Newcomer::new(&ctx, stream, Peer::default(), here(&ctx));
-        let (newcomer, secured) = secure(newcomer, &config).await.expect("a session that stands");
+        let deadline = ctx.ticker.deadline();
+        deadline.set(std::time::Duration::from_secs(10));
+        let (newcomer, secured) = secure(newcomer, &config, &deadline).await.expect("a session that stands");
         assert!(matches!(newcomer.stream, Stream::Tls(_)) && newcomer.held.is_none());
         secured
     });

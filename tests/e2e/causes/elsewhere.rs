@@ -29,6 +29,7 @@ pub(super) const ELSEWHERE: &[(Cause, &str, &str)] = &[
         "tests/e2e/proxy_protocol.rs",
         "a_header_that_stops_is_cut_and_silence_leaves_nothing",
     ),
+    (Cause::UnknownSni, "tests/e2e/passthrough.rs", "a_name_that_nobody_has_gets_an_alert_of_its_own"),
     (
         Cause::Http2Preface,
         "src/proxy/http/own.rs",

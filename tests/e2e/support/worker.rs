@@ -43,7 +43,7 @@ pub fn here(ctx: &WorkerCtx) -> Here {
 
 /// Its only target.
 pub fn target(ctx: &WorkerCtx) -> Arc<Target> {
-    Arc::clone(here(ctx).target().unwrap())
+    Arc::clone(here(ctx).targets()[0])
 }
 
 /// One request through the pipeline, without a wire on the client's side.

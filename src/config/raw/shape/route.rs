@@ -8,10 +8,10 @@ use super::{
 use crate::config::model::HashKey;
 use crate::config::raw::bounds::COUNT_MAX;
 use crate::config::raw::kind::Kind::{
-    ChoiceOrGroup, Conditions, Group, OneOrItems, OrOff, Rules, Text, Whole, Word,
+    ChoiceOrGroup, Conditions, Group, OneOrItems, OrOff, Rules, Switch, Text, Whole, Word,
 };
 use crate::config::raw::kind::{
-    BODY, HOST_PATTERN, METHOD, NAME, NETWORK, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key, names,
+    BODY, HOST_PATTERN, METHOD, NAME, NETWORK, PROTOCOL, ROUTE_NAME, ROUTE_PATH, SHARE, Shape, key, names,
 };
 
 /// One of `routes`.
@@ -52,6 +52,12 @@ pub(in crate::config::raw) const ROUTE: Shape = Shape {
             "`hash_key` of its target.",
         ),
         key("upgrade", TARGET.key("upgrade").kind, "`upgrade` of its target."),
+        key(
+            "passthrough",
+            Switch,
+            "`true`: TLS connections for its hosts go to its target as they are, not decrypted.",
+        )
+        .or("false"),
         key("target", Word(NAME), "Where its requests go."),
         key("split", Group(&SPLIT), "Targets that share its requests."),
         key("redirect", Group(&REDIRECT), "Where its clients are sent."),
@@ -83,6 +89,11 @@ pub(in crate::config::raw) const MATCH: Shape = Shape {
         key("cookie", Conditions, "Cookies, in the same form."),
         key("client", OneOrItems(&Word(NETWORK)), "Addresses and networks of clients."),
         key("client_cert", Group(&CERTIFICATE_MATCH), "What the client's certificate is like."),
+        key(
+            "alpn",
+            OneOrItems(&Word(PROTOCOL)),
+            "With `passthrough`: the client offers one of these under TLS, such as `h2`.",
+        ),
     ],
 };
 

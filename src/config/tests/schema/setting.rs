@@ -25,6 +25,12 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
         front["protocol"] = "https".into();
         front["tls"] = json!({ "cert_file": cert, "certificates": [{ "cert_file": cert }] });
     }
+    let is_passthrough = path.ends_with("].passthrough") && value != Value::Bool(false);
+    if path.ends_with(".match.alpn") || is_passthrough {
+        web["listeners"]["front"] = json!({ "bind": 8081, "protocol": "tcp" });
+        web["targets"]["mail"] = json!({ "backends": [{ "host": "b", "port": 2 }] });
+        web["listeners"]["front"]["routes"] = json!([{ "target": "mail", "passthrough": true }]);
+    }
     let mut none = Value::Null;
     let route = web.pointer_mut("/listeners/front/routes/0").unwrap_or(&mut none);
     for action in ["split", "redirect", "respond"] {

@@ -5,10 +5,12 @@ pub(super) mod cache;
 pub(super) mod compress;
 mod gaps;
 mod mirror;
+pub(super) mod passthrough;
 mod reach;
 mod rows;
 mod written;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -28,7 +30,7 @@ use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{Condition, RawHeaders, RawOwn, RawRoute};
 use crate::config::report::Report;
 pub(super) use rows::edits as edit_rows;
-use written::written;
+use written::of_route;
 
 /// What a listener says of all of its routes: edits of headers, who its clients are, how answers are compressed.
 type OfAll<'r> = (&'r Field<RawHeaders>, Option<&'r Arc<Auth>>, Option<&'r Arc<CompressPolicy>>);
@@ -52,9 +54,10 @@ pub(super) fn accept_all(
         Field::Absent | Field::Faulty => HeaderEdits::default(),
     };
     for raw in raw {
+        passthrough::refuse(raw, owner, report);
         let Some(mut route) = accept(raw, targets, report) else { continue };
         warn_of_unasked(raw, owner, report);
-        let condition = format!("{:?} {}", route.order, written(&route.matches));
+        let condition = format!("{:?} {}", route.order, of_route(&route.matches, route.is_passthrough));
         if let Some(first) = conditions.get(&condition) {
             let line = line_of(first, &raw.spot);
             let message =
@@ -92,15 +95,34 @@ pub(super) fn accept_all(
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
-        if matches!(route.action, Action::Forward(_) | Action::Split(_)) {
+        if !route.is_passthrough && matches!(route.action, Action::Forward(_) | Action::Split(_)) {
             route.cache = cache::accept(&raw.cache, &format!("{path}.cache"), report, rows);
             route.compress =
                 compress::accept(&raw.compress, &format!("{path}.compress"), compress_of_all, rows);
         }
-        route.headers = joined(&of_all, route.headers);
+        if route.is_passthrough {
+            // There are no requests by which anybody could show who he is.
+            route.auth = None;
+        } else {
+            route.headers = joined(&of_all, route.headers);
+        }
         routes.push(route);
         spots.push(&raw.spot);
     }
+    passthrough::refuse_shadowed(&routes, &spots, owner, report);
+    check_together(&routes, &spots, owner, report);
+    routes
+}
+
+/// Reports routes that get no request, and warns of those that get what others protect. What is passed through has no requests.
+fn check_together(routes: &[RouteConfig], spots: &[&Spot], owner: &KeyOwner<'_>, report: &mut Report) {
+    let has_requests = routes.iter().map(|route| !route.is_passthrough);
+    let spots: Vec<&Spot> =
+        spots.iter().zip(has_requests).filter(|(_, has)| *has).map(|(spot, _)| *spot).collect();
+    let routes: Cow<'_, [RouteConfig]> = match spots.len() == routes.len() {
+        true => Cow::Borrowed(routes),
+        false => routes.iter().filter(|route| !route.is_passthrough).cloned().collect(),
+    };
     let conditions: Vec<String> = routes.iter().map(|route| written::conditions(&route.matches)).collect();
     for (place, other) in reach::unreachable(&routes, &conditions) {
         let (here, there) = (spots[place], spots[other]);
@@ -113,7 +135,6 @@ pub(super) fn accept_all(
             .note(format!("{name}{line} is asked first; see the order in docs/routing.md"));
     }
     warn_of_gaps(&routes, &spots, report);
-    routes
 }
 
 /// Open routes that are told of one listener; whoever has more has made one mistake in a loop.
@@ -222,13 +243,15 @@ fn accept(raw: &RawRoute, targets: &HashMap<&str, Protocol>, report: &mut Report
         hash_key: hash_key.as_ref().map(|key| key.value.clone()),
         upgrade: upgrade.as_ref().map(|upgrade| upgrade.value.clone()),
     };
-    let name = raw.name.as_ref().map_or_else(|| written(&matches), |name| name.value.clone());
+    let usual = || of_route(&matches, raw.is_passthrough());
+    let name = raw.name.as_ref().map_or_else(usual, |name| name.value.clone());
     let order = raw.order.as_ref().map(|order| order.value);
     let mut route = RouteConfig {
         name,
         order,
         matches,
         action: action?,
+        is_passthrough: raw.is_passthrough(),
         access: Vec::new(),
         auth: None,
         rate_limits: Vec::new(),

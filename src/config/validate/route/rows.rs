@@ -18,6 +18,10 @@ pub(super) fn route(raw: &RawRoute, route: &RouteConfig, path: &str, rows: &mut 
     if let (Some(rewrite), Field::Given(at)) = (&route.rewrite, &raw.rewrite) {
         rows.note(format!("{path}.rewrite"), show_rewrite(rewrite), at.spot.origin.clone());
     }
+    if let Field::Given(passthrough) = &raw.passthrough {
+        let place = passthrough.spot.origin.clone();
+        rows.note(format!("{path}.passthrough"), passthrough.value.to_string(), place);
+    }
     edits(&raw.headers, path, rows);
     own(raw, path, rows);
     if let Field::Given(target) = &raw.target {

@@ -25,9 +25,14 @@ pub(super) fn written(matches: &RouteMatch) -> String {
     text + &conditions(matches)
 }
 
+/// The same of a route: one that passes connections through has others than one with the same match that does not.
+pub(super) fn of_route(matches: &RouteMatch, is_passthrough: bool) -> String {
+    written(matches) + if is_passthrough { ";passthrough" } else { "" }
+}
+
 /// What it asks for beside host and path, in one line; empty: nothing.
 pub(super) fn conditions(matches: &RouteMatch) -> String {
-    let RouteMatch { methods, headers, queries, cookies, clients, certificate, .. } = matches;
+    let RouteMatch { methods, headers, queries, cookies, clients, certificate, alpn, .. } = matches;
     let mut text = String::new();
     if !methods.is_empty() {
         text.extend([";method=", &methods.join(",")]);
@@ -51,6 +56,9 @@ pub(super) fn conditions(matches: &RouteMatch) -> String {
             let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
             text.extend([";client_cert.", kind, "=", &wanted.join(",")]);
         }
+    }
+    if !alpn.is_empty() {
+        text.extend([";alpn=", &alpn.join(",")]);
     }
     text
 }

@@ -135,10 +135,17 @@ fn json_has_every_field_in_the_order_of_the_documentation() {
     let share = form.share_of(&record).expect("it is logged");
     let told =
         ProxyHeader { told: ToldLines::new(b"\x01\0\x02h2").expect("a whole one"), ..ProxyHeader::default() };
-    let said = SeldomSaid { user: Some("anna b".into()), told: Some(Rc::new(told)) };
+    let said = SeldomSaid {
+        user: Some("anna b".into()),
+        told: Some(Rc::new(told)),
+        sni: Some("mail.example".into()),
+    };
     let facts = Facts::new(&record, None, &names, share).on(Some(&route)).with(Some(&said));
     let text = text_of(|room| form.write(room, &facts, &mut (&mut Stamps::default(), WALL)));
-    assert!(text.contains(",\"user\":\"anna b\",\"proxy_alpn\":\"h2\",\"proxy_authority\":null,"), "{text}");
+    assert!(
+        text.contains(",\"user\":\"anna b\",\"tls_sni\":\"mail.example\",\"proxy_alpn\":\"h2\","),
+        "{text}"
+    );
     let keys = LogField::ALL.iter().map(|field| format!("\"{}\":", field.name()));
     let places: Vec<Option<usize>> = keys.map(|key| text.find(&key)).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} in {text}");
@@ -336,6 +343,7 @@ fn a_template_takes_every_field_there_is() {
                 field,
                 LogField::Route
                     | LogField::User
+                    | LogField::TlsSni
                     | LogField::Cache
                     | LogField::CacheReason
                     | LogField::GrpcStatus

@@ -7,6 +7,7 @@ use crate::config::model::Wildcard;
 use crate::config::model::route::{
     CertificateMatch, FieldMatch, FieldTest, HostPattern, PathPattern, RouteMatch,
 };
+use crate::config::origin::Spot;
 use crate::config::raw::address;
 use crate::config::raw::group::items;
 use crate::config::raw::reader::{Reader, Section, found};
@@ -21,11 +22,19 @@ const HOST_FORM: &str = "a host such as `shop.example`, `\"*.shop.example\"` or 
 const PATH_FORM: &str = "a path such as `/api`, without a query";
 const SUBJECT_FORM: &str = "a subject such as `\"*CN=robot*\"`, in which `*` stands for anything";
 const NAME_FORM: &str = "a name such as `\"*.robots.example\"`, in which `*` stands for anything";
+const ALPN_FORM: &str = "a protocol such as `h2` or `http/1.1`";
 const FIELD_FORM: &str = "a value, a list of values, `{present: true}` or `{regex: '^a'}`";
 
-/// Walks `match`; `None`: a part of it has been reported.
-pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RouteMatch> {
+/// Walks `match`; `None`: a part of it has been reported. `keys`: gets where its keys stand.
+pub(super) fn walk(
+    entry: &Entry,
+    keys: &mut Vec<(&'static str, Spot)>,
+    reader: &mut Reader<'_>,
+) -> Option<RouteMatch> {
     let section = reader.section("`match`", &entry.node, &shape::MATCH)?;
+    for key in shape::MATCH.names() {
+        keys.extend(section.find(key).map(|entry| (key, reader.key_spot(entry))));
+    }
     let hosts = texts(section.find("host"), HOST_FORM, reader, host);
     let methods = texts(section.find("method"), "a method such as `GET`", reader, method);
     let clients = texts(section.find("client"), "an address or a network", reader, address::network);
@@ -37,19 +46,8 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RouteMatch>
         Some(entry) => certificate(entry, reader),
         None => Some(CertificateMatch::default()),
     };
-    let keys = [
-        "host",
-        "path",
-        "path_prefix",
-        "path_regex",
-        "method",
-        "header",
-        "query",
-        "cookie",
-        "client",
-        "client_cert",
-    ];
-    if keys.iter().any(|key| section.is_misspelt(key)) {
+    let alpn = texts(section.find("alpn"), ALPN_FORM, reader, protocol);
+    if shape::MATCH.names().any(|key| section.is_misspelt(key)) {
         return None;
     }
     Some(RouteMatch {
@@ -61,7 +59,20 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<RouteMatch>
         cookies: cookies?,
         clients: clients?,
         certificate: certificate?,
+        alpn: alpn?,
     })
+}
+
+/// A protocol as clients offer it (RFC 7301 §3.1).
+fn protocol(text: &str) -> Result<String, Wrong> {
+    let wrong = || Wrong::new(format!("is {}, which no client offers", quoted(text)), ALPN_FORM);
+    match &*text.to_ascii_lowercase() {
+        "http/2" | "http2" | "http/2.0" => return Err(wrong().instead("h2")),
+        "http" | "http1" | "http1.1" | "http/1" => return Err(wrong().instead("http/1.1")),
+        _ => {}
+    }
+    let is_protocol = text.len() <= 255 && text.split('/').count() <= 2 && text.split('/').all(is_token);
+    if is_protocol { Ok(text.to_owned()) } else { Err(wrong()) }
 }
 
 /// What a client's certificate is like.

@@ -36,6 +36,9 @@ pub(in crate::config) struct RawRoute {
     pub(in crate::config) name: Option<Written<String>>,
     pub(in crate::config) order: Option<Written<u32>>,
     pub(in crate::config) matches: Field<RouteMatch>,
+    /// Where the keys of its `match` stand.
+    pub(in crate::config) match_keys: Vec<(&'static str, Spot)>,
+    pub(in crate::config) passthrough: Field<bool>,
     pub(in crate::config) access: Field<Vec<RawAccess>>,
     /// `None` inside: `off`.
     pub(in crate::config) auth: Field<Option<String>>,
@@ -80,6 +83,15 @@ impl RawRoute {
         one.into_iter().chain(several.iter().map(|(target, _)| target)).chain(mirror)
     }
 
+    /// What it takes is not decrypted, or may well be meant not to be.
+    pub(in crate::config) fn is_passthrough(&self) -> bool {
+        match &self.passthrough {
+            Field::Given(written) => written.value,
+            Field::Faulty => true,
+            Field::Absent => false,
+        }
+    }
+
     /// It does not say what becomes of its requests.
     pub(in crate::config) fn is_idle(&self) -> bool {
         matches!(
@@ -96,10 +108,12 @@ const ACTIONS: [&str; 4] = ["target", "split", "redirect", "respond"];
 pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Option<RawRoute> {
     let spot = reader.spot_of(node);
     let section = reader.section("a route", node, &shape::ROUTE)?;
+    let mut match_keys = Vec::new();
     let matches = field(&section, "match", |entry| {
         let place = reader.key_spot(entry);
-        Field::read(matches::walk(entry, reader).map(|matches| Written::new(matches, place)))
+        Field::read(matches::walk(entry, &mut match_keys, reader).map(|matches| Written::new(matches, place)))
     });
+    let passthrough = field(&section, "passthrough", |entry| Field::read(reader.switch(entry)));
     let groups = groups(&matches);
     let target =
         field(&section, "target", |entry| Field::read(reader.word(entry, "the name of a target", name)));
@@ -144,6 +158,8 @@ pub(in crate::config::raw) fn walk(node: &Node, reader: &mut Reader<'_>) -> Opti
         name,
         order,
         matches,
+        match_keys,
+        passthrough,
         access,
         auth,
         rate_limit,
