@@ -8,7 +8,9 @@ use super::chain::{Access, Chain, Destiny, PassedOver, PathTaken};
 use super::listener::{NoListener, listener};
 use super::sample::{SampleSent, shown};
 use crate::config::model::route::Action;
-use crate::config::model::{Auth, AuthKind, RateLimit, RouteConfig, SampleCertificate, SampleRequest};
+use crate::config::model::{
+    Auth, AuthKind, Protocol, RateLimit, RouteConfig, SampleCertificate, SampleRequest,
+};
 use crate::message::{Cause, Head};
 use crate::proxy::http::gate::at_the_door;
 use crate::proxy::http::h1::parse;
@@ -63,6 +65,10 @@ pub fn decide_with(
         verdict: Destiny::Dropped,
     };
     let mut head = Head::new();
+    let is_tcp = listener.config.protocol == Protocol::Tcp;
+    if is_tcp && passage(listener, request) == HelloVerdict::Here {
+        return Err(NoListener::Tcp(listener.config.name.clone()));
+    }
     chain.verdict = match parse::request(&bytes(request), listener.config.limits.headers, &mut head) {
         Ok(()) => routed(listener, (request, &head), blocked, &mut chain),
         Err(cause) => refused(cause),

@@ -47,7 +47,7 @@ pub(super) fn listener<'l>(
     if let Some(name) = &request.listener {
         let named = listeners.iter().find(|listener| listener.config.name == *name);
         let named = named.ok_or_else(|| NoListener::Unknown(name.clone()))?;
-        if named.config.protocol != Protocol::Http {
+        if named.config.protocol != Protocol::Http && named.passages().is_none() {
             return Err(NoListener::Tcp(name.clone()));
         }
         let speaks = scheme(named.config.is_secured());
@@ -57,7 +57,8 @@ pub(super) fn listener<'l>(
         return Ok(named);
     }
     let speaks = |listener: &&Arc<Listener>| {
-        listener.config.protocol == Protocol::Http && listener.config.is_secured() == request.is_tls
+        let has_requests = listener.config.protocol == Protocol::Http || listener.passages().is_some();
+        has_requests && listener.config.is_secured() == request.is_tls
     };
     let all: Vec<_> = listeners.iter().filter(speaks).collect();
     if let [only] = all[..] {

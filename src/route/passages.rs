@@ -107,11 +107,32 @@ impl Passages {
     #[must_use]
     pub fn takes_http2(&self, name: Option<&str>) -> bool {
         let may = |place: &usize| {
-            let alpn = &self.routes[*place].matches.alpn;
-            alpn.is_empty() || alpn.iter().any(|wanted| wanted == "h2")
+            let RouteMatch { alpn, clients, .. } = &self.routes[*place].matches;
+            // Whoever comes for no name can't come back for one.
+            (name.is_some() || clients.is_empty())
+                && (alpn.is_empty() || alpn.iter().any(|wanted| wanted == "h2"))
         };
         for claims in self.near(name) {
             if claims.through.iter().any(may) {
+                return true;
+            }
+            if claims.is_here {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Whether every connection for `name` is passed through whose client offers this protocol; `None`: one of which nothing is known.
+    #[must_use]
+    pub fn surely_takes(&self, name: Option<&str>, protocol: Option<&str>) -> bool {
+        let takes = |place: &usize| {
+            let RouteMatch { alpn, clients, .. } = &self.routes[*place].matches;
+            let is_offered = protocol.is_some_and(|protocol| alpn.iter().any(|wanted| wanted == protocol));
+            clients.is_empty() && (alpn.is_empty() || is_offered)
+        };
+        for claims in self.near(name) {
+            if claims.through.iter().any(takes) {
                 return true;
             }
             if claims.is_here {

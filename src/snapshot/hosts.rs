@@ -7,6 +7,7 @@
 //! What is asked of clients' certificates needs no look of its own: it is said for a listener as a whole, so it is the same for all hosts
 //! of a connection.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,9 +39,35 @@ pub(super) struct NamedHosts {
     listeners: Vec<String>,
 }
 
-/// Whether it is for HTTP over TLS, decrypted here or passed through.
+/// Whether it is for HTTP over TLS, decrypted here or passed through: what is passed through may be HTTP, too.
 fn is_secured(listener: &ListenerConfig) -> bool {
-    listener.protocol == Protocol::Http && listener.is_secured()
+    let is_http = listener.protocol == Protocol::Http && listener.tls.is_some();
+    is_http || listener.routes.iter().any(|route| route.is_passthrough)
+}
+
+/// The name that a client has to ask for under TLS who wants this; `None`: it is an address, for which nobody can ask (RFC 6066 §3).
+fn asked_name(authority: &[u8]) -> Option<Cow<'_, str>> {
+    let host = match host_name(authority)? {
+        Cow::Borrowed(host) => Cow::Borrowed(std::str::from_utf8(host).ok()?),
+        Cow::Owned(host) => Cow::Owned(String::from_utf8(host).ok()?),
+    };
+    Some(host).filter(|host| host.parse::<IpAddr>().is_err() && !host.starts_with('['))
+}
+
+/// Whether a request for `authority`, over a connection of HTTP/2 that was made for `sni`, belongs on one that is passed through. One that was
+/// made for its own host does only if it would now be passed through for sure: else its client would come back for ever.
+#[inline(never)]
+pub(super) fn is_passed_through(passages: &Passages, sni: Option<&str>, authority: &[u8]) -> bool {
+    let name = asked_name(authority);
+    let own = sni.and_then(|sni| asked_name(sni.as_bytes()));
+    if name == own { surely_passes(passages, sni, Some("h2")) } else { passages.takes_http2(name.as_deref()) }
+}
+
+/// Whether a connection for `sni` on which this was agreed on would now be passed through for sure.
+#[inline(never)]
+pub(super) fn surely_passes(passages: &Passages, sni: Option<&str>, agreed: Option<&str>) -> bool {
+    let name = sni.and_then(|sni| asked_name(sni.as_bytes()));
+    passages.surely_takes(name.as_deref(), agreed)
 }
 
 impl NamedHosts {
@@ -115,8 +142,6 @@ impl NamedHosts {
 #[derive(Clone, Debug)]
 pub(super) struct OwnHosts {
     served: ServedNames,
-    /// Which of its connections are passed through; `None`: none.
-    passages: Option<Arc<Passages>>,
     /// What it and the others name, and its place there.
     named: Option<(Arc<NamedHosts>, Place)>,
 }
@@ -126,11 +151,10 @@ impl OwnHosts {
     pub(super) fn new(
         listener: &ListenerConfig,
         served: ServedNames,
-        passages: Option<&Arc<Passages>>,
         named: Option<&Arc<NamedHosts>>,
     ) -> OwnHosts {
         let place = |named: &Arc<NamedHosts>| Some((Arc::clone(named), named.place_of(listener)?));
-        OwnHosts { served, passages: passages.cloned(), named: named.and_then(place) }
+        OwnHosts { served, named: named.and_then(place) }
     }
 
     /// Whether it is told apart from others by these.
@@ -159,10 +183,6 @@ impl OwnHosts {
         }
         // An address is in no handshake, so that no other connection could be known to be for it.
         let is_address = name.parse::<IpAddr>().is_ok() || name.starts_with('[');
-        let asked = Some(name).filter(|_| !is_address);
-        if self.passages.as_ref().is_some_and(|passages| passages.takes_http2(asked)) {
-            return true;
-        }
         let named = self.named.as_ref().filter(|_| !is_address);
         named.is_some_and(|(named, place)| named.is_of_others(name.as_bytes(), *place))
     }

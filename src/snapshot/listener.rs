@@ -17,8 +17,8 @@ use crate::targets::Target;
 use crate::tls::{ServedNames, Tickets, server_config};
 
 use super::connections::ListenerState;
-use super::hosts::{NamedHosts, OwnHosts};
-use super::rates::NamedRates;
+use super::hosts::{NamedHosts, OwnHosts, is_passed_through, surely_passes};
+use super::rates::{NamedRates, RateChecks};
 use super::route::{AuthState, Destination, Route, RouteNumbers};
 
 /// One listener under one config, ready for use. A connection holds it, and with it all that it may come to: a request
@@ -39,7 +39,9 @@ pub struct Listener {
     pub state: Arc<ListenerState>,
     router: Router,
     /// Which connections are passed through undecrypted; `None`: none.
-    passages: Option<Arc<Passages>>,
+    passages: Option<Passages>,
+    /// What connections without requests count in, before anything is known of them.
+    door_rates: RateChecks,
     /// In the order of the file.
     routes: Vec<Route>,
     /// The only route takes every request as it comes.
@@ -99,8 +101,15 @@ impl Listener {
     /// Which connections are passed through undecrypted; `None`: none, and nobody need know what their clients ask for.
     #[must_use]
     #[inline]
-    pub fn passages(&self) -> Option<&Arc<Passages>> {
+    pub fn passages(&self) -> Option<&Passages> {
         self.passages.as_ref()
+    }
+
+    /// What connections without requests count in before anything is known of them: its own limits where it is for bytes.
+    #[must_use]
+    #[inline]
+    pub fn door_rates(&self) -> &RateChecks {
+        &self.door_rates
     }
 
     /// Whether its clients begin with TLS.
@@ -135,6 +144,15 @@ impl Listener {
     #[inline]
     pub fn is_misdirected(&self, sni: Option<&str>, authority: &[u8]) -> bool {
         self.hosts.as_ref().is_some_and(|hosts| hosts.is_misdirected(sni, authority))
+            || self.passages.as_ref().is_some_and(|passages| is_passed_through(passages, sni, authority))
+    }
+
+    /// Whether a connection that was made for this name, and on which this protocol was agreed on (ALPN), would be passed through
+    /// undecrypted if it were made now: whatever comes over it is not for us any more.
+    #[must_use]
+    #[inline]
+    pub fn would_pass_through(&self, sni: Option<&str>, agreed: Option<&str>) -> bool {
+        self.passages.as_ref().is_some_and(|passages| surely_passes(passages, sni, agreed))
     }
 
     // Inlined into a caller it would take the address apart byte by byte there, also where nobody is trusted.
@@ -202,8 +220,7 @@ impl ListenerMakings<'_> {
             || Arc::new(ListenerState::new(listener_numbers.give())),
             |before| Arc::clone(&before.state),
         );
-        let passages = Passages::new(&config.routes).map(Arc::new);
-        let (tls, hosts) = self.sessions(config, passages.as_ref(), before).unzip();
+        let (tls, hosts) = self.sessions(config, before).unzip();
         let told: Vec<HeaderEdit> = config.told.iter().cloned().map(HeaderEdit::Remove).collect();
         Arc::new(Listener {
             // Past 65,535 listeners at a time the last number is shared.
@@ -212,7 +229,11 @@ impl ListenerMakings<'_> {
                 && config.normalize == Normalize::default(),
             has_caches: routes.iter().any(|route| route.cache.is_some()),
             router: Router::new(&config.routes, config.default_host.as_deref()),
-            passages: passages.clone(),
+            passages: Passages::new(&config.routes),
+            door_rates: match config.protocol {
+                Protocol::Tcp => RateChecks::new([&config.rate_limits, &[]], self.rates, [&config.name, "*"]),
+                Protocol::Http => RateChecks::default(),
+            },
             config: config.clone(),
             access,
             told: LineEdits::new(&told),
@@ -229,7 +250,6 @@ impl ListenerMakings<'_> {
     fn sessions(
         &self,
         config: &ListenerConfig,
-        passages: Option<&Arc<Passages>>,
         before: Option<&Arc<Listener>>,
     ) -> Option<(Arc<ServerConfig>, OwnHosts)> {
         let tls = config.tls.as_ref()?;
@@ -243,7 +263,7 @@ impl ListenerMakings<'_> {
                 (server_config(tls, &served, &alpn, self.tickets.of(tls)), served)
             }
         };
-        Some((sessions, OwnHosts::new(config, served, passages, self.named(config))))
+        Some((sessions, OwnHosts::new(config, served, self.named(config))))
     }
 
     /// Which hosts this one and others name, if it is one for which that counts.

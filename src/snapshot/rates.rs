@@ -198,6 +198,21 @@ impl RateChecks {
         RateChecks { of_anybody: RateSet::new(of_anybody), of_users: RateSet::new(of_users) }
     }
 
+    /// Those of whole connections, of which nothing is known but where they come from: whatever else would count together counts by that.
+    #[must_use]
+    pub fn of_connections(
+        levels: [&[Arc<RateLimit>]; 2],
+        rates: &NamedRates,
+        place: [&str; 2],
+    ) -> RateChecks {
+        let RateChecks { of_anybody, of_users } = RateChecks::new(levels, rates, place);
+        let all = |of_anybody: Box<[RateCheck]>, of_users: Box<[RateCheck]>| -> Box<[RateCheck]> {
+            of_anybody.into_iter().chain(of_users).collect()
+        };
+        let (real, dry) = (all(of_anybody.real, of_users.real), all(of_anybody.dry, of_users.dry));
+        RateChecks { of_anybody: RateSet { real, dry }, of_users: RateSet::default() }
+    }
+
     /// Whether its requests count nowhere.
     #[must_use]
     #[inline]

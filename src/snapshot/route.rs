@@ -9,7 +9,7 @@ use crate::config::model::cache::CachePolicy;
 use crate::config::model::resilience::Retries;
 use crate::config::model::route::{Action, HeaderEdit, RouteOverrides};
 use crate::config::model::text::{TextPiece, Variable};
-use crate::config::model::{Auth, AuthKind, HashKey, ListenerConfig, RouteConfig, Timeouts};
+use crate::config::model::{Auth, AuthKind, HashKey, ListenerConfig, Protocol, RouteConfig, Timeouts};
 use crate::message::RouteId;
 use crate::route::LineEdits;
 use crate::slots::{HeldSlot, Slots};
@@ -290,12 +290,15 @@ impl Route {
             && is_same_for_requests(config, &request_edits, &answer_edits);
         let auth = config.auth.as_ref().map(|auth| RouteAuth::new(auth, known, &find).ok_or(()));
         let mirror = config.mirror.as_ref().map(|mirror| find(&mirror.target).ok_or(()));
-        let levels = [&*listener.rate_limits, &*config.rate_limits];
+        // Connections of a listener for bytes count in its own limits before anything is known of them.
+        let is_counted = config.is_passthrough && listener.protocol == Protocol::Tcp;
+        let levels = [if is_counted { &[][..] } else { &*listener.rate_limits }, &*config.rate_limits];
+        let checks = if config.is_passthrough { RateChecks::of_connections } else { RateChecks::new };
         Some(Route {
             id: state.id(),
             former: numbers.former(&destinations),
             state,
-            rates: RateChecks::new(levels, rates, [&listener.name, &config.name]),
+            rates: checks(levels, rates, [&listener.name, &config.name]),
             access: AddressRules::new(&config.access, made),
             auth: auth.transpose().ok()?,
             destinations,

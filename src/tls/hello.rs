@@ -195,8 +195,9 @@ fn server_name(mut content: &[u8]) -> Result<Option<Box<str>>, HelloFault> {
     if is_one { Ok(host_name(name)) } else { Err(HelloFault::Malformed) }
 }
 
-/// A host name in lower case; `None`: it is none. An address is none here either (RFC 6066 §3).
+/// A host name in lower case and without a dot at its end, which says nothing; `None`: it is none. An address is none here either (RFC 6066 §3).
 fn host_name(name: &[u8]) -> Option<Box<str>> {
+    let name = name.strip_suffix(b".").unwrap_or(name);
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let labels = || name.split(|&byte| byte == b'.');
     let is_name = (1..=253).contains(&name.len())

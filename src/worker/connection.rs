@@ -16,11 +16,11 @@ use crate::proxy::http::client::{Client, Secured};
 use crate::proxy::http::connection::{DRAIN_SILENCE, turn_away};
 use crate::proxy::http::gate::Denial;
 use crate::proxy::recording::Recording;
-use crate::proxy::tcp;
+use crate::proxy::tcp::{self, TcpBeginning};
 use crate::tls::{CertificateFacts, certificate_lines, hearing, is_certificate_fault};
 
 use super::newcomer::{DRAIN_HANDSHAKE, Newcomer, in_time, linger, other_protocol};
-use super::passage;
+use super::passage::{self, HeardHello};
 
 /// Bytes of a first message that are read at once. With a hybrid key exchange it has some 1,800.
 const HELLO: usize = 4096;
@@ -29,39 +29,54 @@ const HELLO: usize = 4096;
 /// speaks HTTP; `None`: nothing is.
 pub(super) async fn greet(mut newcomer: Newcomer) -> Option<Rc<Client>> {
     let protocol = newcomer.here.config.protocol;
-    let secured = if newcomer.here.is_secured() {
-        let (secured, facts) = Box::pin(begin_secured(newcomer)).await?;
-        newcomer = secured;
-        Some(facts)
-    } else {
-        None
-    };
-    match protocol {
-        Protocol::Http => Some(newcomer.into_client(secured)),
-        Protocol::Tcp => {
-            let way = newcomer.here.bytes_route().and_then(|route| route.destinations.first());
-            let version = way.and_then(|way| way.target.config.send_proxy);
-            let sni = secured.as_ref().and_then(|secured| secured.sni.as_deref());
-            let greeting = version.map(|version| newcomer.greeting(version, secured.as_deref(), sni));
-            let Newcomer { ctx, stream, peer, here, held, told } = newcomer;
-            let sni = sni.map(Into::into);
-            let beginning = tcp::TcpBeginning { early: held, greeting, told, place: None, sni };
-            tcp::serve(ctx, stream, peer, here, beginning).await;
-            None
+    let mut secured = None;
+    let mut passed = None;
+    if newcomer.here.is_secured() {
+        match Box::pin(begin_secured(newcomer)).await? {
+            Begun::Session(secure, facts) => (newcomer, secured) = (secure, Some(facts)),
+            Begun::Through(other, beginning) => (newcomer, passed) = (other, Some(beginning)),
         }
     }
+    if protocol == Protocol::Http && passed.is_none() {
+        return Some(newcomer.into_client(secured));
+    }
+    let beginning = passed.unwrap_or_else(|| bytes(&mut newcomer, secured.as_deref()));
+    let Newcomer { ctx, stream, peer, here, .. } = newcomer;
+    tcp::serve(ctx, stream, peer, here, beginning).await;
+    None
 }
 
-/// Begins TLS, all within `timeouts.tls`. `None`: it is passed through undecrypted, or there is no session, and what could be said and
-/// recorded of that was.
-async fn begin_secured(mut newcomer: Newcomer) -> Option<(Newcomer, Rc<Secured>)> {
+/// How a connection without requests begins that is not passed through undecrypted.
+fn bytes(newcomer: &mut Newcomer, secured: Option<&Secured>) -> TcpBeginning {
+    let way = newcomer.here.bytes_route().and_then(|route| route.destinations.first());
+    let version = way.and_then(|way| way.target.config.send_proxy);
+    let sni = secured.and_then(|secured| secured.sni.as_deref());
+    let greeting = version.map(|version| newcomer.greeting(version, secured, sni));
+    let (early, told) = (newcomer.held.take(), newcomer.told.take());
+    TcpBeginning { early, greeting, told, place: None, sni: sni.map(Into::into) }
+}
+
+/// A connection that has begun with TLS.
+enum Begun {
+    /// There is a session.
+    Session(Newcomer, Rc<Secured>),
+    /// It is passed on undecrypted, and begins like this.
+    Through(Newcomer, TcpBeginning),
+}
+
+/// Begins TLS, all within `timeouts.tls`. `None`: there is nothing to serve, and what could be said and recorded of that was.
+async fn begin_secured(mut newcomer: Newcomer) -> Option<Begun> {
     let deadline = newcomer.ctx.ticker.deadline();
     deadline.set(newcomer.here.config.client_timeouts.tls);
     if newcomer.here.passages().is_some() {
-        newcomer = Box::pin(passage::hear(newcomer, &deadline)).await?;
+        match Box::pin(passage::hear(newcomer, &deadline)).await? {
+            HeardHello::Here(here) => newcomer = here,
+            HeardHello::Through(newcomer, beginning) => return Some(Begun::Through(newcomer, beginning)),
+        }
     }
     let config = newcomer.here.tls.clone()?;
-    secure(newcomer, &config, &deadline).await
+    let (newcomer, secured) = secure(newcomer, &config, &deadline).await?;
+    Some(Begun::Session(newcomer, secured))
 }
 
 /// Shakes hands. `None`: there is no session, and what could be said and recorded of that was.

@@ -1,7 +1,6 @@
 //! What a client asks for under TLS, heard before there is a session: by that its connection is passed through as it is, or served here.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use crate::config::model::Protocol;
@@ -10,7 +9,7 @@ use crate::message::{Cause, Record, RecordKind};
 use crate::net::{Deadline, now};
 use crate::proxy::http::connection::DRAIN_SILENCE;
 use crate::proxy::recording::Recording;
-use crate::proxy::tcp;
+use crate::proxy::tcp::{self, TcpBeginning};
 use crate::route::HelloVerdict;
 use crate::tls::hello::{ClientHello, HelloFault, HelloRead, HelloReader};
 
@@ -32,113 +31,153 @@ enum Said {
     Fault(HelloFault),
     /// It has gone in the middle.
     Gone(String),
+    /// It took too long.
+    Late,
 }
 
-/// Hears what the client asks for, within `deadline`, and passes its connection on where a route says so. What is left is one that is
-/// decrypted here; `None`: it is over.
-pub(super) async fn hear(mut newcomer: Newcomer, deadline: &Deadline) -> Option<Newcomer> {
-    let Newcomer { ctx, peer, here, .. } = &newcomer;
-    let (ctx, id, patience) = (Rc::clone(ctx), peer.listener, here.config.client_timeouts.tls);
-    let passages = here.passages().map(Arc::clone)?;
-    let mut reader = HelloReader::default();
-    if newcomer.held.is_none() {
-        // Who connects and says nothing leaves no record, with TLS or without.
-        let silence = DRAIN_SILENCE.min(patience);
-        let first = in_time(&ctx, id, deadline, silence, |cx| newcomer.poll_more(cx)).await?;
-        if !matches!(first, Ok(1..)) {
-            return None;
-        }
-    }
-    newcomer.peer.greeted = now();
-    let handshake = DRAIN_HANDSHAKE.min(patience);
-    let said = in_time(&ctx, id, deadline, handshake, |cx| newcomer.poll_hello(&mut reader, cx)).await;
-    let (cause, why, alert) = match said {
-        Some(Said::Hello(hello)) => {
-            let client = newcomer.peer.client.map(|client| client.ip);
-            match passages.find(hello.name.as_deref(), &hello.protocols, client) {
-                HelloVerdict::Here => {
-                    let Newcomer { ctx, peer, here, .. } = &newcomer;
-                    let is_tcp = here.config.protocol == Protocol::Tcp;
-                    // Before a handshake, which costs more than all else.
-                    let too_soon =
-                        is_tcp && here.bytes_route().is_some_and(|route| tcp::is_too_soon(ctx, peer, route));
-                    return if too_soon { None } else { Some(newcomer) };
-                }
-                HelloVerdict::Through(place) => {
-                    pass_on(newcomer, place, hello).await;
-                    return None;
-                }
-                HelloVerdict::Nowhere => {
-                    let name = hello.name.as_deref().unwrap_or("no name");
-                    (Cause::UnknownSni, format!("it asks for {name}"), Some(UNRECOGNIZED_NAME))
-                }
-            }
-        }
-        Some(Said::Other) => {
+/// What becomes of a connection.
+pub(super) enum HeardHello {
+    /// It is decrypted here.
+    Here(Newcomer),
+    /// It is passed on, and begins like this.
+    Through(Newcomer, TcpBeginning),
+}
+
+/// Hears what the client asks for, within `deadline`. `None`: the connection is over, and what could be said and recorded of that was.
+pub(super) async fn hear(mut newcomer: Newcomer, deadline: &Deadline) -> Option<HeardHello> {
+    let said = newcomer.listen(deadline).await?;
+    let hello = match said {
+        Said::Hello(hello) => hello,
+        Said::Other => {
             let newcomer = turn_away_others(newcomer).await?;
             if newcomer.here.tls.is_some() {
-                return Some(newcomer);
+                return Some(HeardHello::Here(newcomer));
             }
-            let why = HelloFault::Record.to_string();
-            return fail(newcomer, (Cause::TlsHandshake, why, Some(DECODE_ERROR)), deadline).await;
+            let end = Unserved { cause: Cause::TlsHandshake, name: None, alert: Some(DECODE_ERROR) };
+            return end.of(newcomer, &HelloFault::Record.to_string(), deadline).await;
         }
-        Some(Said::Fault(fault)) => (Cause::TlsHandshake, fault.to_string(), Some(DECODE_ERROR)),
-        Some(Said::Gone(error)) => (Cause::ClientGone, error, None),
-        None => (Cause::TlsTimeout, String::new(), None),
+        Said::Fault(fault) => {
+            let end = Unserved { cause: Cause::TlsHandshake, name: None, alert: Some(DECODE_ERROR) };
+            return end.of(newcomer, &fault.to_string(), deadline).await;
+        }
+        Said::Gone(why) => {
+            let end = Unserved { cause: Cause::ClientGone, name: None, alert: None };
+            return end.of(newcomer, &why, deadline).await;
+        }
+        Said::Late => {
+            let end = Unserved { cause: Cause::TlsTimeout, name: None, alert: None };
+            return end.of(newcomer, "", deadline).await;
+        }
     };
-    fail(newcomer, (cause, why, alert), deadline).await
-}
-
-/// Ends a connection that is nobody's, with an alert if there is one to be heard.
-async fn fail<T>(
-    newcomer: Newcomer,
-    (cause, why, alert): (Cause, String, Option<u8>),
-    deadline: &Deadline,
-) -> Option<T> {
-    let Newcomer { ctx, mut stream, peer, here, held, .. } = newcomer;
-    drop(held);
-    let is_tcp = here.config.protocol == Protocol::Tcp;
-    let kind = if is_tcp { RecordKind::Tcp } else { RecordKind::Http };
-    let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
-    Recording::new(&ctx, None, &mut record).settle(cause);
-    if cause == Cause::ClientGone {
-        ctx.cells.ends.fail_unrecorded(peer.listener);
-    }
-    let client = peer.client.map(|client| client.ip);
-    events::handshake_failed(&here.config.name, client, cause.token(), &why);
-    if let Some(alert) = alert {
-        let [kind, major, minor, high, low, fatal] = ALERT;
-        // The first words on a connection always find room.
-        stream.dismiss(&[kind, major, minor, high, low, fatal, alert]);
-        linger(deadline, |cx, space| stream.poll_read(cx, space)).await;
-    }
-    None
-}
-
-/// Passes a connection on by the route at this place.
-async fn pass_on(newcomer: Newcomer, place: usize, hello: ClientHello) {
-    let Some(route) = newcomer.here.route_at(place) else { return };
     let client = newcomer.peer.client.map(|client| client.ip);
-    // A trusted proxy was asked of denials alone, since its requests tell whose they are; this one has none.
-    let refusal = newcomer.here.access.refusal(client).or_else(|| route.access.refusal(client));
-    if let Some(rule) = refusal {
-        rule.count_refusal();
-        let Newcomer { ctx, peer, .. } = &newcomer;
-        let (kind, route) = (RecordKind::Tcp, Some(route.id));
-        let mut record = Record { kind, route, id: ctx.request_id(), ..peer.record() };
-        return Recording::new(ctx, None, &mut record).settle(Cause::AccessDenied);
+    let passages = newcomer.here.passages()?;
+    match passages.find(hello.name.as_deref(), &hello.protocols, client) {
+        HelloVerdict::Here => Some(HeardHello::Here(newcomer)),
+        HelloVerdict::Through(place) => {
+            let beginning = pass_on(&mut newcomer, place, hello.name)?;
+            Some(HeardHello::Through(newcomer, beginning))
+        }
+        HelloVerdict::Nowhere => {
+            let why = format!("it asks for {}", hello.name.as_deref().unwrap_or("no name"));
+            let end = Unserved { cause: Cause::UnknownSni, name: hello.name, alert: Some(UNRECOGNIZED_NAME) };
+            end.of(newcomer, &why, deadline).await
+        }
     }
-    if tcp::is_too_soon(&newcomer.ctx, &newcomer.peer, route) {
-        return;
+}
+
+/// A connection that nobody serves.
+struct Unserved {
+    cause: Cause,
+    /// What its client asks for.
+    name: Option<Box<str>>,
+    /// What it is told.
+    alert: Option<u8>,
+}
+
+impl Unserved {
+    /// Records it and ends it.
+    async fn of<T>(self, newcomer: Newcomer, why: &str, deadline: &Deadline) -> Option<T> {
+        let Unserved { cause, name, alert } = self;
+        let Newcomer { ctx, mut stream, peer, here, held, told } = newcomer;
+        drop(held);
+        // Where nothing is decrypted nothing was ever to be HTTP.
+        let is_bytes = here.config.protocol == Protocol::Tcp || here.tls.is_none();
+        let kind = if is_bytes { RecordKind::Tcp } else { RecordKind::Http };
+        let mut record = Record { kind, id: ctx.request_id(), ..peer.record() };
+        let mut recording = Recording::told((&ctx, None, &mut record), told.as_ref());
+        if let Some(name) = name {
+            recording.asks_for(name);
+        }
+        recording.settle(cause);
+        drop(recording);
+        if cause == Cause::ClientGone {
+            ctx.cells.ends.fail_unrecorded(peer.listener);
+        }
+        let client = peer.client.map(|client| client.ip);
+        events::handshake_failed(&here.config.name, client, cause.token(), why);
+        if let Some(alert) = alert {
+            let [kind, major, minor, high, low, fatal] = ALERT;
+            // The first words on a connection always find room.
+            stream.dismiss(&[kind, major, minor, high, low, fatal, alert]);
+            linger(deadline, |cx, space| stream.poll_read(cx, space)).await;
+        }
+        None
+    }
+}
+
+/// How the connection begins that the route at this place passes on; `None`: its client may not have it, which was recorded.
+fn pass_on(newcomer: &mut Newcomer, place: usize, name: Option<Box<str>>) -> Option<TcpBeginning> {
+    let Newcomer { ctx, peer, here, told, .. } = &*newcomer;
+    let route = here.route_at(place)?;
+    let client = peer.client.map(|client| client.ip);
+    // Balancers that find out whether we are there come for nobody.
+    let is_probe = told.as_ref().is_some_and(|told| told.is_local);
+    // A trusted proxy was asked of denials alone, since its requests tell whose they are; this one has none.
+    let denied = || here.access.refusal(client).or_else(|| route.access.refusal(client));
+    let refusal = if is_probe {
+        None
+    } else if let Some(rule) = denied() {
+        rule.count_refusal();
+        Some(Cause::AccessDenied)
+    } else {
+        tcp::is_too_soon(ctx, peer, &route.rates).then_some(Cause::RateLimited)
+    };
+    if let Some(cause) = refusal {
+        let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };
+        let mut recording = Recording::told((ctx, None, &mut record), told.as_ref());
+        recording.on(route);
+        if let Some(name) = name {
+            recording.asks_for(name);
+        }
+        recording.settle(cause);
+        return None;
     }
     let version = route.destinations.first().and_then(|way| way.target.config.send_proxy);
-    let greeting = version.map(|version| newcomer.greeting(version, None, hello.name.as_deref()));
-    let Newcomer { ctx, stream, peer, here, held, told } = newcomer;
-    let beginning = tcp::TcpBeginning { early: held, greeting, told, place: Some(place), sni: hello.name };
-    tcp::serve(ctx, stream, peer, here, beginning).await;
+    let greeting = version.map(|version| newcomer.greeting(version, None, name.as_deref()));
+    let (early, told) = (newcomer.held.take(), newcomer.told.take());
+    Some(TcpBeginning { early, greeting, told, place: Some(place), sni: name })
 }
 
 impl Newcomer {
+    /// Hears what the client says first; `None`: nothing.
+    async fn listen(&mut self, deadline: &Deadline) -> Option<Said> {
+        let (ctx, id) = (Rc::clone(&self.ctx), self.peer.listener);
+        let patience = self.here.config.client_timeouts.tls;
+        if self.held.is_none() {
+            // Who connects and says nothing leaves no record, with TLS or without.
+            let silence = DRAIN_SILENCE.min(patience);
+            let first = in_time(&ctx, id, deadline, silence, |cx| self.poll_more(cx)).await?;
+            if !matches!(first, Ok(1..)) {
+                return None;
+            }
+        }
+        self.peer.greeted = now();
+        let mut reader = HelloReader::default();
+        let handshake = DRAIN_HANDSHAKE.min(patience);
+        let said = in_time(&ctx, id, deadline, handshake, |cx| self.poll_hello(&mut reader, cx)).await;
+        Some(said.unwrap_or(Said::Late))
+    }
+
     /// Reads once. `Ok(0)`: the client has ended.
     fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
         self.ctx.buffers.poll_fill(&mut self.held, cx, &mut self.stream)

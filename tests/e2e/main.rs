@@ -101,6 +101,7 @@ mod mirror_memory;
 mod openapi;
 mod operator;
 mod passthrough;
+mod passthrough_guards;
 mod plan;
 mod plan_admin;
 mod plan_lab;

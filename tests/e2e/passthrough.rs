@@ -16,10 +16,10 @@ use rustls::{AlertDescription, ClientConfig};
 
 use super::life_lab::{LogFile, connect, read_to_end, until_ended};
 use super::support::tls::{BOTH, TlsSocket, alert, client_config, first_der};
-use super::support::{Client, Keel, eventually, load};
+use super::support::{Keel, eventually, load};
 
 /// Everybody's authority.
-static AUTHORITY: LazyLock<Authority> = LazyLock::new(|| Authority::new("test authority"));
+pub static AUTHORITY: LazyLock<Authority> = LazyLock::new(|| Authority::new("test authority"));
 
 /// First messages of programs, each for `mail.example`.
 const HELLOS: [&str; 7] = [
@@ -38,25 +38,25 @@ fn hello(hex: &str) -> Vec<u8> {
 }
 
 /// A backend that speaks TLS with a certificate for these names.
-fn secure(id: &str, names: &[&str]) -> Running {
+pub fn secure(id: &str, names: &[&str]) -> Running {
     let options = TlsOptions::new().authority(&AUTHORITY).names(names.iter().copied());
     Fake::http(id).tls(options).start_in_thread().unwrap()
 }
 
 /// A backend that says everything again.
-fn echo(id: &str) -> Fake {
+pub fn echo(id: &str) -> Fake {
     Fake::tcp(id).behave(Behaviour::tcp(TcpMode::Echo))
 }
 
 /// A client that trusts the authority and offers these protocols.
-fn offering(protocols: &[&str]) -> Arc<ClientConfig> {
+pub fn offering(protocols: &[&str]) -> Arc<ClientConfig> {
     let mut config = client_config(&[AUTHORITY.ca_pem()], BOTH, None);
     config.alpn_protocols = protocols.iter().map(|one| one.as_bytes().to_vec()).collect();
     Arc::new(config)
 }
 
 /// A listener `front` with these keys, in which `TLS` stands for a certificate, and these routes, and its targets.
-fn config_of(keys: &str, routes: &str, targets: &[(&str, SocketAddr)]) -> Config {
+pub fn config_of(keys: &str, routes: &str, targets: &[(&str, SocketAddr)]) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let issued = AUTHORITY.issue(["shop.example", "*.both.example"]);
     let file = |name: &str, text: &str| {
@@ -72,7 +72,7 @@ fn config_of(keys: &str, routes: &str, targets: &[(&str, SocketAddr)]) -> Config
     };
     let targets: String = targets.iter().map(target).collect();
     load(&format!(
-        "listeners:\n  front:\n    bind: 127.0.0.1:0\n    {keys}\n    routes:\n{routes}\ntargets:\n{targets}rate_limits: {{few: {{rate: 1/h, burst: 2}}}}\nworkers: 2\n"
+        "listeners:\n  front:\n    bind: 127.0.0.1:0\n    {keys}\n    routes:\n{routes}\ntargets:\n{targets}rate_limits: {{few: {{rate: 1/h, burst: 2}}, some: {{rate: 1/h, burst: 4}}, of_users: {{rate: 1/h, burst: 2, by: user}}}}\nworkers: 2\n"
     ))
 }
 
@@ -86,7 +86,7 @@ fn get(keel: &Keel, client: &Arc<ClientConfig>, name: &str) -> std::io::Result<(
 }
 
 /// Whose answer somebody gets who asks for `name`.
-fn answer(keel: &Keel, client: &Arc<ClientConfig>, name: &str) -> String {
+pub fn answer(keel: &Keel, client: &Arc<ClientConfig>, name: &str) -> String {
     let (text, _) = get(keel, client, name).unwrap();
     text.lines().last().unwrap_or_default().trim_start_matches("Hello from ").to_owned()
 }
@@ -160,13 +160,13 @@ fn what_is_passed_through_is_whole_both_ways() {
 }
 
 /// A backend that keeps what it gets, of each connection until its client ends, and says one byte then.
-struct Ear {
-    address: SocketAddr,
-    heard: Arc<Mutex<Vec<Vec<u8>>>>,
+pub struct Ear {
+    pub address: SocketAddr,
+    pub heard: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Ear {
-    fn start() -> Ear {
+    pub fn start() -> Ear {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, heard) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
         let all = Arc::clone(&heard);
@@ -181,7 +181,7 @@ impl Ear {
         Ear { address, heard }
     }
 
-    fn take(&self) -> Vec<Vec<u8>> {
+    pub fn take(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *self.heard.lock().unwrap())
     }
 }
@@ -306,60 +306,6 @@ fn a_backend_is_told_who_passes_through_and_what_for() {
     assert_eq!(header.addresses, Some((own, keel.address())));
     assert_eq!(header.told.authority(), Some(&b"mail.example"[..]));
     assert!(heard[0][length..] == sent);
-}
-
-#[test]
-fn lists_and_rates_of_the_listener_and_of_the_route_are_asked() {
-    let ear = Ear::start();
-    let routes = "
-      - {match: {host: mail.example}, passthrough: true, target: mail, access: {deny: [127.0.0.1]}}
-      - {match: {host: slow.example}, passthrough: true, target: mail, rate_limit: few}
-      - {passthrough: true, match: {host: quick.example}, target: mail}
-      - {match: {host: far.example, client: 10.0.0.0/8}, passthrough: true, target: mail}";
-    let keys = "protocol: tcp\n    access: {deny: [127.0.0.2]}";
-    let keel = Keel::start(&config_of(keys, routes, &[("mail", ear.address)]));
-    let client = offering(&[]);
-    let ask = |from: [u8; 4], name: &str| {
-        let name = rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap();
-        let mut session = rustls::ClientConnection::new(Arc::clone(&client), name).unwrap();
-        let mut socket = Client::connect_from(from.into(), keel.address()).socket;
-        session.write_tls(&mut socket).unwrap();
-        // Where it was closed meanwhile nothing is left to shut.
-        let _ = socket.shutdown(Shutdown::Write);
-        read_to_end(&mut socket).unwrap_or_else(|came| came)
-    };
-    assert_eq!(ask([127, 0, 0, 2], "slow.example"), b"");
-    assert_eq!(ask([127, 0, 0, 1], "mail.example"), b"");
-    until_ended(&keel, Cause::AccessDenied, 2);
-    assert_eq!(ask([127, 0, 0, 1], "far.example"), [21, 3, 3, 0, 2, 2, 112]);
-    assert_eq!(ear.take().len(), 0);
-    let came: Vec<_> = (0..5).map(|_| ask([127, 0, 0, 3], "slow.example")).collect();
-    assert_eq!(came, [&b"!"[..], b"!", b"", b"", b""]);
-    until_ended(&keel, Cause::RateLimited, 3);
-    let came: Vec<_> = (0..5).map(|_| ask([127, 0, 0, 3], "quick.example")).collect();
-    assert_eq!(came, [b"!"; 5]);
-}
-
-#[test]
-fn connections_outlive_a_reload_that_sends_their_name_elsewhere() {
-    let options = || TlsOptions::new().authority(&AUTHORITY).names(["mail.example"]);
-    let [one, other] = ["one", "other"].map(|id| echo(id).tls(options()).start_in_thread().unwrap());
-    let routes = "      - {passthrough: true, target: mail}\n      - {match: {host: old.example}, passthrough: true, target: other}";
-    let tcp = [("mail", one.addr()), ("other", other.addr())];
-    let keel = Keel::start(&config_of("protocol: tcp", routes, &tcp));
-    let mut before = TlsSocket::open(keel.address(), &offering(&[]), "mail.example").unwrap();
-    assert_eq!(before.exchange(b"one", |came| came.len() == 3), b"one");
-    let routes = "      - {match: {host: mail.example}, passthrough: true, target: other}\n      - {match: {host: old.example}, passthrough: true, target: mail}";
-    let mut changed = config_of("protocol: tcp", routes, &tcp);
-    changed.listeners[0].binds = vec![evenkeel::config::model::Bind::Tcp("127.0.0.1:0".parse().unwrap())];
-    keel.reload(&changed).unwrap();
-    let connections = other.stats().connections;
-    let after = TlsSocket::open(keel.address(), &offering(&[]), "mail.example").unwrap();
-    assert_eq!(other.stats().connections, connections + 1);
-    assert_eq!(before.exchange(b"still", |came| came.len() == 5), b"still");
-    drop((before, after));
-    let gone = TlsSocket::open(keel.address(), &offering(&[]), "else.example").err().unwrap();
-    assert_eq!(alert(&gone), Some(AlertDescription::UnrecognisedName));
 }
 
 /// Two at once on the same worker: while one drips, others are served.

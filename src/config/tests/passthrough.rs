@@ -122,7 +122,37 @@ fn what_is_wrong_is_told_where_it_stands() {
                 "match: {host: a.example}, passthrough: true, target: mail",
                 "match: {host: b.example}, target: mail",
             ),
-            "the target `mail` gets HTTP from one listener and TCP from another",
+            "the target `mail` gets HTTP from one route and TCP from another",
+        ),
+        (matching("host: a.example, alpn: HTTP/1.1"), "`alpn` is `HTTP/1.1`, which no client offers"),
+        (
+            secured(&[
+                "match: {host: [a.example, b.example]}, passthrough: true, target: mail",
+                "match: {host: a.example}, passthrough: true, target: mail, access: {allow: 10.0.0.0/8}",
+                "target: web",
+            ]),
+            "this route of the listener `front` never has a request",
+        ),
+        (
+            one("").replace("backends: [{host: b, port: 2}]", "backends: [{url: 'tls://b:2'}]"),
+            "backends of `mail` are spoken to over TLS, and what is passed through is TLS already",
+        ),
+        (
+            listener("protocol: tcp", &[PASSED]).replace("host: b, port: 2", "host: 127.0.0.1, port: 8080"),
+            "its requests would go round in circles",
+        ),
+        (
+            secured(&["match: {host: x.example}, passthrough: true, target: mail", "target: web"])
+                .replace("host: b, port: 2", "host: 127.0.0.1, port: 8080"),
+            "its requests would go round in circles",
+        ),
+        (
+            listener("protocol: https\n    normalize: {merge_slashes: on}", &[PASSED]),
+            "`normalize` has no effect: all routes of",
+        ),
+        (
+            one("rate_limit: of_users") + "rate_limits: {of_users: {rate: 1/s, by: user}}\n",
+            "the rate limit `of_users` counts by `user`, of which a TCP connection has nothing",
         ),
         (
             secured(&[
@@ -139,6 +169,15 @@ fn what_is_wrong_is_told_where_it_stands() {
         assert!(said.iter().any(|message| message.contains(wanted)), "{text}: {said:#?}");
         assert_eq!(said.len(), 1, "{text}: {said:#?}");
     }
+    let waits = listener("protocol: tcp\n    proxy_protocol: {from: 10.0.0.0/8, required: false}", &[PASSED]);
+    config(&waits);
+    let guarded =
+        one("").replace("cert_file:", &format!("client_ca: {}, cert_file:", Certs::shared().path("ca.pem")));
+    let warned = load_with(&guarded, &Flags::default()).unwrap().warnings;
+    assert!(
+        warned.iter().any(|one| one.contains("`tls.client_ca` of the listener `front` does not hold")),
+        "{warned:?}"
+    );
     // A route for any host has requests where any connection is decrypted.
     config(&secured(&[
         PASSED,

@@ -24,8 +24,11 @@ pub(super) fn refuse(
 ) {
     for (owner, listener) in all {
         let Field::Given(written) = owner.binds else { continue };
-        let everything = listener.routes.iter().filter(|route| route.matches.is_catch_all());
-        let requests = everything.flat_map(|route| route.targets());
+        // What is passed through comes back with the same name and the same offers.
+        let is_certain = |route: &&Arc<RouteConfig>| {
+            route.matches.is_catch_all() || route.is_passthrough && route.matches.clients.is_empty()
+        };
+        let requests = listener.routes.iter().filter(is_certain).flat_map(|route| route.targets());
         // A copy meets the same conditions again, unless they are about its client.
         let copied = listener
             .routes
@@ -107,6 +110,7 @@ fn asks_by(rule: &str, path: &str, listener: &ListenerConfig) -> bool {
         path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let takes = |route: &&Arc<RouteConfig>| match &route.matches.path {
+        _ if route.is_passthrough => false,
         PathPattern::Any => true,
         PathPattern::Exact(exact) => exact == path,
         PathPattern::Prefix(prefix) => is_below(prefix),

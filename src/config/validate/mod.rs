@@ -191,7 +191,7 @@ pub(super) fn accept(
 
 /// What is spoken on the listeners whose routes lead to targets, by the names of those.
 fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> {
-    let mut reached: HashMap<&str, Protocol> = HashMap::new();
+    let (mut reached, mut first) = (HashMap::new(), HashMap::new());
     for listener in &raw.listeners {
         let protocol = match &listener.protocol {
             Field::Given(written) => written.value.protocol,
@@ -203,11 +203,18 @@ fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> 
             route.targets().map(move |target| (target, protocol))
         });
         for (target, protocol) in targets {
-            let before = *reached.entry(target.value.as_str()).or_insert(protocol);
+            let name = target.value.as_str();
+            let before = *reached.entry(name).or_insert(protocol);
+            let of = *first.entry(name).or_insert(&listener.name.value);
             if before != protocol {
-                let (name, other) = (quoted(&target.value), quoted(&listener.name.value));
-                let message =
-                    format!("the target {name} gets HTTP from one listener and TCP from another, {other}");
+                let (name, other) = (quoted(name), quoted(&listener.name.value));
+                let message = if of == &listener.name.value {
+                    format!(
+                        "the target {name} gets HTTP from one route and TCP from another of the listener {other}"
+                    )
+                } else {
+                    format!("the target {name} gets HTTP from one listener and TCP from another, {other}")
+                };
                 report.spot(&target.spot, message).note("give each a target of its own");
             }
         }
@@ -236,7 +243,7 @@ fn long_form(
 ) -> ListenerConfig {
     let spoken = owner.spoken(Spoken::HTTP, rows);
     let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
-    if spoken.is_some() && !is_http {
+    if spoken.is_some_and(|spoken| !is_http || spoken.is_https && owner.passes_all) {
         owner.refuse_http_keys(report);
     }
     let binds = listener::binds(owner, top, report, rows);
@@ -272,10 +279,12 @@ fn long_form(
         Arc::new(route)
     };
     accepted.routes = routes.map(inherit).collect();
+    route::passthrough::refuse_two_sessions(&raw.routes, targets, report);
     // Of a connection nothing is known by which routes could differ.
     if spoken.is_some() && !is_http {
         let decrypted = || raw.routes.iter().filter(|route| !route.is_passthrough());
-        for (key, spot) in decrypted().flat_map(|route| &route.http_only) {
+        let keys = decrypted().flat_map(|route| &route.http_only);
+        for (key, spot) in keys.filter(|(key, _)| *key != "passthrough") {
             let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", owner.told());
             report.spot(spot, message).note("a `tcp` listener has one route, with nothing but `target`");
         }

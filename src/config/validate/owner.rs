@@ -120,6 +120,14 @@ impl<'r> KeyOwner<'r> {
             if *key == "head" && self.hears_senders() {
                 continue;
             }
+            if self.passes_all {
+                let message = format!(
+                    "`{key}` has no effect: all routes of {} pass TLS through, so it sees no requests",
+                    self.told()
+                );
+                report.spot(spot, message).note("remove it");
+                continue;
+            }
             let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", self.told());
             let problem = report.spot(spot, message);
             match (spot.place, *key) {

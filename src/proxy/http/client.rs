@@ -19,6 +19,7 @@ use crate::proxy::passed_on::{ClientFacts, Passing, PassingOn};
 use crate::proxy::pool::Owner;
 use crate::proxy::presence::{Presence, Waiting};
 use crate::proxy::{Here, WorkerCtx};
+use crate::snapshot::Listener;
 use crate::tls::CertificateFacts;
 
 use super::h1::decode::{BodyBroken, Decoder};
@@ -174,6 +175,17 @@ impl Client {
             self.here.replace(newest);
         }
         Rc::clone(&self.here.borrow())
+    }
+
+    /// Whether it stands from before a reload by which its connection would be passed through undecrypted.
+    #[must_use]
+    #[inline(always)]
+    pub fn belongs_elsewhere(&self, here: &Listener) -> bool {
+        here.passages().is_some()
+            && self
+                .secured
+                .as_deref()
+                .is_some_and(|secured| here.would_pass_through(secured.sni.as_deref(), secured.agreed))
     }
 
     /// How a connection to a backend begins that is told of it.

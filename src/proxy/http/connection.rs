@@ -196,6 +196,10 @@ async fn serve_one(client: Rc<dyn Any>, papers: &mut Papers) -> Option<After> {
     }
     let head_read = if read.waited { now() } else { started };
     let framing = read.outcome.and_then(|()| framing::request(head));
+    let framing = framing.and_then(|framing| match client.belongs_elsewhere(&here) {
+        false => Ok(framing),
+        true => Err(Cause::MisdirectedRequest),
+    });
     if !here.told.is_empty() && here.told.finds_lines(head) {
         // Whoever sends them would be believed.
         *head = head.without(|name| here.told.removes(name));

@@ -130,3 +130,39 @@ fn where_http_2_would_be_passed_through_is_known_by_the_name() {
     assert!(by_default.takes_http2(None) && by_default.takes_http2(Some("x.test")));
     assert!(!by_default.takes_http2(Some("shop.example")));
 }
+
+#[test]
+fn what_would_surely_be_passed_through_is_known_without_its_client() {
+    let mixed = passages(&[
+        ">a.example",
+        ">b.example +h2",
+        ">c.example 10.0.0.0/8",
+        "b.example",
+        ">*.example +h2",
+        "d.example",
+        ">",
+        "e.test",
+    ]);
+    for (name, protocol, wanted) in [
+        ("a.example", None, true),
+        ("a.example", Some("h2"), true),
+        ("b.example", Some("h2"), true),
+        ("b.example", Some("http/1.1"), false),
+        ("b.example", None, false),
+        // Whoever is not from there is passed through by the wider one or by the widest.
+        ("c.example", Some("h2"), true),
+        ("c.example", Some("http/1.1"), true),
+        ("d.example", Some("h2"), false),
+        ("x.example", Some("http/1.1"), true),
+        ("e.test", None, false),
+        ("other.test", None, true),
+    ] {
+        assert_eq!(mixed.surely_takes(Some(name), protocol), wanted, "{name} {protocol:?}");
+    }
+    assert!(mixed.surely_takes(None, None));
+    // By address nobody can come back for a name, and who is not from there would come back for ever.
+    let near = passages(&["> 10.0.0.0/8", "a.example"]);
+    let near =
+        [near.takes_http2(None), near.surely_takes(None, Some("h2")), near.takes_http2(Some("x.test"))];
+    assert_eq!(near, [false, false, true]);
+}

@@ -153,8 +153,18 @@ fn a_host_whose_connections_are_passed_through_belongs_on_another_connection() {
         misdirected(&snapshot.listeners[0], Some("shop.test"), &hosts),
         ["mail.shop.test", "MAIL.shop.test.:443", "news.shop.test"]
     );
-    // Who has come for it and was not passed through, since it has offered something else, is not sent round in circles.
-    assert_eq!(misdirected(&snapshot.listeners[0], Some("news.shop.test"), &["news.shop.test"]), NONE);
+    // A connection from before a reload is for nobody here any more; one that was not passed through, since it has offered something
+    // else, is not sent round in circles.
+    let own = |name| misdirected(&snapshot.listeners[0], Some(name), &[name]);
+    assert_eq!(own("news.shop.test"), ["news.shop.test"]);
+    assert_eq!(own("old.shop.test"), NONE);
+    let would = |name, agreed| snapshot.listeners[0].would_pass_through(name, agreed);
+    assert!(would(Some("mail.shop.test"), None) && would(Some("OLD.shop.test."), Some("http/1.1")));
+    assert!(
+        !would(Some("old.shop.test"), Some("h2"))
+            && !would(Some("shop.test"), Some("h2"))
+            && !would(None, None)
+    );
 }
 
 #[test]

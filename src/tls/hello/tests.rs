@@ -97,9 +97,19 @@ fn names_and_protocols_are_those_that_a_server_would_read() {
     };
     assert_eq!(of(&[]), ClientHello::default());
     assert_eq!(of(&[(0, &name(b"Shop.Example"))]).name.as_deref(), Some("shop.example"));
-    for none in
-        [&b"192.0.2.1"[..], b"::1", b"a..b", b".a", b"a.", b"a b", b"a\0", b"\xff", &[b'a'; 64], &[b'a'; 300]]
-    {
+    for none in [
+        &b"192.0.2.1"[..],
+        b"::1",
+        b"a..b",
+        b".a",
+        b"a..",
+        b".",
+        b"a b",
+        b"a\0",
+        b"\xff",
+        &[b'a'; 64],
+        &[b'a'; 300],
+    ] {
         assert_eq!(of(&[(0, &name(none))]).name, None, "{}", none.escape_ascii());
     }
     // GREASE, and an encrypted hello inside.

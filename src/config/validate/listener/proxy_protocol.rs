@@ -32,8 +32,8 @@ pub(super) fn accept(
     let path = |key: &str| owner.path(&format!("proxy_protocol.{key}"));
     let required = rows.settle(path("required"), raw.required.as_ref(), true, ToString::to_string);
     // A plain `tcp` listener serves backends that speak first: it would wait for a header that need not come.
-    let waits =
-        spoken.is_some_and(|spoken| spoken.protocol == Protocol::Tcp) && matches!(owner.tls, Field::Absent);
+    let is_plain = matches!(owner.tls, Field::Absent) && !owner.passes_all;
+    let waits = is_plain && spoken.is_some_and(|spoken| spoken.protocol == Protocol::Tcp);
     if let (false, true, Some(written)) = (required, waits, &raw.required) {
         let message = format!(
             "{} relays bytes as they come, and there the server may speak first: whether a header comes can't be waited for",

@@ -89,9 +89,11 @@ pub(super) fn accept_all(
             );
             report.warn(spot, &message);
         }
-        route.rate_limits =
-            rate::accept(&raw.rate_limit, &format!("{path}.rate_limit"), true, rates, report, rows);
-        rate::warn_of_no_user(&raw.rate_limit, &route, owner, report);
+        let (is_http, at) = (!route.is_passthrough, format!("{path}.rate_limit"));
+        route.rate_limits = rate::accept(&raw.rate_limit, &at, is_http, rates, report, rows);
+        if is_http {
+            rate::warn_of_no_user(&raw.rate_limit, &route, owner, report);
+        }
         if let Field::Given(written) = &raw.mirror {
             mirror::note(&path, written, rows);
         }
@@ -110,21 +112,23 @@ pub(super) fn accept_all(
         spots.push(&raw.spot);
     }
     passthrough::refuse_shadowed(&routes, &spots, owner, report);
-    check_together(&routes, &spots, owner, report);
+    for is_passthrough in [false, true] {
+        let is_one = |(route, _): &(&RouteConfig, &&Spot)| route.is_passthrough == is_passthrough;
+        let (these, spots): (Vec<&RouteConfig>, Vec<&Spot>) =
+            routes.iter().zip(&spots).filter(is_one).map(|(route, spot)| (route, *spot)).unzip();
+        let these: Cow<'_, [RouteConfig]> = match these.len() == routes.len() {
+            true => Cow::Borrowed(&routes),
+            false => these.into_iter().cloned().collect(),
+        };
+        check_together(&these, &spots, owner, report);
+    }
     routes
 }
 
-/// Reports routes that get no request, and warns of those that get what others protect. What is passed through has no requests.
+/// Reports routes that get no request, or no connection, and warns of those that get what others protect.
 fn check_together(routes: &[RouteConfig], spots: &[&Spot], owner: &KeyOwner<'_>, report: &mut Report) {
-    let has_requests = routes.iter().map(|route| !route.is_passthrough);
-    let spots: Vec<&Spot> =
-        spots.iter().zip(has_requests).filter(|(_, has)| *has).map(|(spot, _)| *spot).collect();
-    let routes: Cow<'_, [RouteConfig]> = match spots.len() == routes.len() {
-        true => Cow::Borrowed(routes),
-        false => routes.iter().filter(|route| !route.is_passthrough).cloned().collect(),
-    };
     let conditions: Vec<String> = routes.iter().map(|route| written::conditions(&route.matches)).collect();
-    for (place, other) in reach::unreachable(&routes, &conditions) {
+    for (place, other) in reach::unreachable(routes, &conditions) {
         let (here, there) = (spots[place], spots[other]);
         let message =
             format!("this route of {} never has a request: another one takes all of them", owner.told());
@@ -134,7 +138,7 @@ fn check_together(routes: &[RouteConfig], spots: &[&Spot], owner: &KeyOwner<'_>,
             .spot(here, message)
             .note(format!("{name}{line} is asked first; see the order in docs/routing.md"));
     }
-    warn_of_gaps(&routes, &spots, report);
+    warn_of_gaps(routes, spots, report);
 }
 
 /// Open routes that are told of one listener; whoever has more has made one mistake in a loop.

@@ -6,7 +6,7 @@ use super::super::clashes::line_of;
 use super::super::owner::KeyOwner;
 use super::reach::{RouteHost, hosts};
 use crate::config::error::quoted;
-use crate::config::model::{Protocol, RouteConfig};
+use crate::config::model::{Protocol, RouteConfig, TargetConfig};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{RawRoute, Spoken};
 use crate::config::report::Report;
@@ -28,6 +28,7 @@ pub(super) fn refuse(raw: &RawRoute, owner: &KeyOwner<'_>, report: &mut Report) 
         return;
     };
     refuse_place(owner, spot, report);
+    warn_of_idle_guards(owner, spot, report);
     for (key, spot) in raw.http_only.iter().filter(|(key, _)| !KEYS.contains(key)) {
         let message = format!(
             "`{key}` has no effect: a route with `passthrough: true` sees connections and no requests"
@@ -53,6 +54,47 @@ pub(super) fn refuse(raw: &RawRoute, owner: &KeyOwner<'_>, report: &mut Report) 
             None => continue,
         };
         report.spot(spot, message).expected("names such as `mail.example` or `\"*.example\"`");
+    }
+}
+
+/// Warns of what the listener asks of its clients and can't ask of those who are passed on.
+fn warn_of_idle_guards(owner: &KeyOwner<'_>, spot: &Spot, report: &mut Report) {
+    let asks_user = matches!(owner.own.auth, Field::Given(Written { value: Some(_), .. }));
+    let asks_certificate = match owner.tls {
+        Field::Given(tls) => tls.value.client_ca.is_some(),
+        Field::Absent | Field::Faulty => false,
+    };
+    // Where nothing is decrypted both are refused.
+    for (key, _) in [("auth", asks_user), ("tls.client_ca", asks_certificate)]
+        .into_iter()
+        .filter(|(_, asks)| *asks && !owner.passes_all)
+    {
+        let message = format!(
+            "`{key}` of {} does not hold for this route: its connections are passed through, and whoever comes is its target's to judge",
+            owner.told()
+        );
+        report.warn(spot, &message);
+    }
+}
+
+/// Reports targets whose backends would get TLS inside of TLS. `targets`: all there are.
+pub(in crate::config::validate) fn refuse_two_sessions(
+    raw: &[RawRoute],
+    targets: &[TargetConfig],
+    report: &mut Report,
+) {
+    for route in raw.iter().filter(|route| route.is_passthrough()) {
+        let Field::Given(name) = &route.target else { continue };
+        let target = targets.iter().find(|target| target.name == name.value);
+        let is_secured = |target: &TargetConfig| target.backends.iter().any(|backend| backend.tls.is_some());
+        if target.is_some_and(is_secured) {
+            let message = format!(
+                "backends of {} are spoken to over TLS, and what is passed through is TLS already",
+                quoted(&name.value)
+            );
+            let problem = report.spot(&name.spot, message);
+            problem.expected("a target without `upstream_tls`, and with backends such as `{host: a, port: 443}` or `tcp://a:443`");
+        }
     }
 }
 

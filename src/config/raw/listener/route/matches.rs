@@ -69,6 +69,8 @@ fn protocol(text: &str) -> Result<String, Wrong> {
     match &*text.to_ascii_lowercase() {
         "http/2" | "http2" | "http/2.0" => return Err(wrong().instead("h2")),
         "http" | "http1" | "http1.1" | "http/1" => return Err(wrong().instead("http/1.1")),
+        // Names are compared byte by byte (RFC 7301 §3.2), and these are the usual ones.
+        lower @ ("h2" | "http/1.1" | "http/1.0") if lower != text => return Err(wrong().instead(lower)),
         _ => {}
     }
     let is_protocol = text.len() <= 255 && text.split('/').count() <= 2 && text.split('/').all(is_token);
