@@ -157,7 +157,10 @@ pub const SCHEMAS: &[(&str, &str)] = &[
          targets:[string] connections:integer connections_limit:integer? connections_per_client:integer? traffic:Traffic \
          rate:Rate? certificates:[Certificate]",
     ),
-    ("Certificate", "names:[string] file:string expires_ms:integer"),
+    (
+        "Certificate",
+        "names:[string] file:string expires_ms:integer days_left:integer key:string chain:[string] is_default:boolean",
+    ),
     (
         "Target",
         "name:string state:string reason:string since_ms:integer age_ms:integer protocol:string balance:string left:integer \

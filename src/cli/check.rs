@@ -15,7 +15,13 @@ pub(super) fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let rows: Vec<&Effective> = loaded.effective.iter().filter(is_shown).collect();
     let mut text = table(&rows);
     text += "\n";
-    for warning in loaded.all_warnings(SystemTime::now()) {
+    let now = SystemTime::now();
+    let certificates = loaded.certificate_lines(now, options.all);
+    if !certificates.is_empty() {
+        text += &certificates.join("\n");
+        text += "\n\n";
+    }
+    for warning in loaded.all_warnings(now) {
         let _ = writeln!(text, "warning: {warning}");
     }
     let hidden = loaded.effective.len() - rows.len();

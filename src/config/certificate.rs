@@ -1,8 +1,11 @@
 //! Certificates and keys out of PEM files, with an answer to every way in which such a file can be wrong.
 
+mod order;
+pub(super) mod shown;
+
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::RootCertStore;
@@ -11,14 +14,18 @@ use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+use x509_parser::public_key::PublicKey;
+
+use order::Disorder;
 
 use super::error::{Wrong, quoted};
-use super::model::tls::Identity;
+use super::model::tls::{Identity, IdentityFacts};
 
 /// A PEM file larger than this is another file.
 const FILE_MAX: u64 = 4 * 1024 * 1024;
 
 const CERTIFICATE: &str = "a PEM file that begins with the server's own certificate";
+const CHAIN: &str = "the server's own certificate, and behind it those of its issuers, the nearest first";
 const AUTHORITIES: &str = "a PEM file with the certificates of authorities";
 const KEY: &str = "a PEM file with an unencrypted private key";
 
@@ -218,9 +225,44 @@ pub(super) fn identity(
     let (begins, expires) = (leaf.validity().not_before, leaf.validity().not_after);
     in_force(begins.timestamp(), expires.timestamp(), i64::try_from(now).unwrap_or(i64::MAX))
         .map_err(|why| Mismatch::Certificate(wrong(file, &why, "a certificate that is in force")))?;
+    if let Some(Disorder { why, cure }) = order::disorder(&certified.cert, is_known_root) {
+        return Err(Mismatch::Certificate(wrong(file, &why, CHAIN).note(cure)));
+    }
     let names = names(&leaf);
     let expires = expires.timestamp();
-    Ok(Identity { file: file.to_owned(), certified: Arc::new(certified), names, expires })
+    let facts = facts(&leaf, &certified.cert);
+    Ok(Identity { file: file.to_owned(), certified: Arc::new(certified), names, expires, facts })
+}
+
+/// What people want to know of it.
+fn facts(leaf: &X509Certificate<'_>, chain: &[CertificateDer<'_>]) -> IdentityFacts {
+    let subject = |one: &CertificateDer<'_>| {
+        let (_, one) = X509Certificate::from_der(one).ok()?;
+        let common = one.subject().iter_common_name().find_map(|name| name.as_str().ok());
+        Some(common.map_or_else(|| one.subject().to_string(), str::to_owned))
+    };
+    let key = match leaf.public_key().parsed() {
+        Ok(PublicKey::RSA(key)) => format!("RSA {}", key.key_size()),
+        Ok(PublicKey::EC(point)) => format!("ECDSA P-{}", point.key_size()),
+        Ok(_) | Err(_) => "Ed25519".to_owned(),
+    };
+    IdentityFacts {
+        key,
+        chain: chain.iter().filter_map(subject).collect(),
+        is_self_issued: leaf.subject().as_raw() == leaf.issuer().as_raw(),
+    }
+}
+
+/// Whether a root of this name (in DER) is among those that this machine trusts. They are read once.
+fn is_known_root(name: &[u8]) -> bool {
+    static NAMES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let certificates = rustls_native_certs::load_native_certs().certs;
+        let name = |one: &CertificateDer<'_>| {
+            X509Certificate::from_der(one).ok().map(|(_, one)| one.subject().as_raw().to_vec())
+        };
+        certificates.iter().filter_map(name).collect()
+    });
+    NAMES.iter().any(|known| known == name)
 }
 
 /// Whether a certificate is in force; times in seconds since 1970.

@@ -94,6 +94,12 @@ impl Loaded {
         test_place::problems(&self.test_places, failed, &self.files)
     }
 
+    /// Which name gets which certificate on each listener with TLS, line by line; `all`: of however many.
+    #[must_use]
+    pub fn certificate_lines(&self, now: SystemTime, all: bool) -> Vec<String> {
+        certificate::shown::lines(&self.config, now, all)
+    }
+
     /// All that `check` warns of, one line each.
     #[must_use]
     pub fn all_warnings(&self, now: SystemTime) -> Vec<String> {

@@ -65,6 +65,11 @@ impl Report {
         is_fine
     }
 
+    /// The same of a file that was found in a folder which may be named.
+    pub(super) fn note_name(&mut self, using: PathUse, path: &Path) {
+        self.named.insert((using, path.to_owned()));
+    }
+
     /// The file of this number is a part of the config because of what stands at `place`.
     pub(super) fn bring(&mut self, file: u16, place: Place) {
         if let Some(guard) = &mut self.guard {

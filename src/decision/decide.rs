@@ -193,12 +193,11 @@ fn routed(
 
 /// What becomes of a connection that a client of today would make for `request`: one that asks for its host and offers HTTP/2 and HTTP/1.1.
 fn passage(listener: &Listener, request: &SampleRequest) -> HelloVerdict {
-    let Some(passages) = listener.passages() else { return HelloVerdict::Here };
     let host = host_name(request.authority.as_bytes());
     let name = host.as_deref().and_then(|host| std::str::from_utf8(host).ok());
     // Nobody asks for an address (RFC 6066 §3).
     let name = name.filter(|name| name.parse::<IpAddr>().is_err() && !name.starts_with('['));
-    passages.find(name, &[b"h2"[..].into(), b"http/1.1"[..].into()], Some(request.from))
+    listener.find_hello(name, &[b"h2"[..].into(), b"http/1.1"[..].into()], Some(request.from))
 }
 
 /// The end of a connection that the route at this place passes on.

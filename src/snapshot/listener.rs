@@ -9,9 +9,10 @@ use rustls::ServerConfig;
 
 use crate::access::{AddressRules, RuleStock};
 use crate::config::model::route::HeaderEdit;
+use crate::config::model::tls::UnknownSni;
 use crate::config::model::{ListenerConfig, Normalize, Protocol, RouteConfig};
 use crate::message::ListenerId;
-use crate::route::{LineEdits, Passages, Router};
+use crate::route::{HelloVerdict, LineEdits, Passages, Router};
 use crate::slots::Slots;
 use crate::targets::Target;
 use crate::tls::{ServedNames, Tickets, server_config};
@@ -40,6 +41,8 @@ pub struct Listener {
     router: Router,
     /// Which connections are passed through undecrypted; `None`: none.
     passages: Option<Passages>,
+    /// Whoever asks for a name that no certificate has is refused.
+    refuses_unknown: bool,
     /// What connections without requests count in, before anything is known of them.
     door_rates: RateChecks,
     /// In the order of the file.
@@ -103,6 +106,33 @@ impl Listener {
     #[inline]
     pub fn passages(&self) -> Option<&Passages> {
         self.passages.as_ref()
+    }
+
+    /// Whether it counts what clients ask for under TLS before there is a session.
+    #[must_use]
+    #[inline]
+    pub fn hears_hellos(&self) -> bool {
+        self.passages.is_some() || self.refuses_unknown
+    }
+
+    /// What becomes of a connection of `client` (`None`: on a unix socket) that asks for this name (in lower case, without a dot at the
+    /// end; `None`: for none) and offers these protocols.
+    #[must_use]
+    pub fn find_hello(
+        &self,
+        name: Option<&str>,
+        protocols: &[Box<[u8]>],
+        client: Option<IpAddr>,
+    ) -> HelloVerdict {
+        let verdict = match &self.passages {
+            Some(passages) => passages.find(name, protocols, client),
+            None => HelloVerdict::Here,
+        };
+        let is_unknown = || self.hosts.as_ref().is_some_and(|hosts| !hosts.served().has(name));
+        match verdict {
+            HelloVerdict::Here if self.refuses_unknown && is_unknown() => HelloVerdict::Nowhere,
+            verdict => verdict,
+        }
     }
 
     /// What connections without requests count in before anything is known of them: its own limits where it is for bytes.
@@ -230,6 +260,7 @@ impl ListenerMakings<'_> {
             has_caches: routes.iter().any(|route| route.cache.is_some()),
             router: Router::new(&config.routes, config.default_host.as_deref()),
             passages: Passages::new(&config.routes),
+            refuses_unknown: config.tls.as_ref().is_some_and(|tls| tls.unknown_sni == UnknownSni::Refuse),
             door_rates: match config.protocol {
                 Protocol::Tcp => RateChecks::new([&config.rate_limits, &[]], self.rates, [&config.name, "*"]),
                 Protocol::Http => RateChecks::default(),

@@ -34,6 +34,12 @@ impl ServedNames {
                 && shown.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
     }
 
+    /// Whether a certificate is for this name; `None`: for none.
+    #[must_use]
+    pub fn has(&self, sni: Option<&str>) -> bool {
+        sni.is_some_and(|sni| self.0.named(sni).is_some())
+    }
+
     pub(super) fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
         Arc::clone(&self.0) as Arc<dyn ResolvesServerCert>
     }
@@ -85,11 +91,15 @@ impl Chooser {
     }
 
     fn candidates(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
-        let Some(name) = name else { return &self.default };
+        name.and_then(|name| self.named(name)).unwrap_or(&self.default)
+    }
+
+    /// Those that are for this name.
+    fn named(&self, name: &str) -> Option<&[Arc<CertifiedKey>]> {
         let name = lower(name.trim_end_matches('.'));
         // A star stands for one label, the leftmost (RFC 9525 §6.3).
         let parent = || self.wildcard.get(&name[name.find('.')?..]);
-        self.exact.get(&*name).or_else(parent).unwrap_or(&self.default)
+        self.exact.get(&*name).or_else(parent).map(Vec::as_slice)
     }
 }
 

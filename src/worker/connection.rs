@@ -68,7 +68,7 @@ enum Begun {
 async fn begin_secured(mut newcomer: Newcomer) -> Option<Begun> {
     let deadline = newcomer.ctx.ticker.deadline();
     deadline.set(newcomer.here.config.client_timeouts.tls);
-    if newcomer.here.passages().is_some() {
+    if newcomer.here.hears_hellos() {
         match Box::pin(passage::hear(newcomer, &deadline)).await? {
             HeardHello::Here(here) => newcomer = here,
             HeardHello::Through(newcomer, beginning) => return Some(Begun::Through(newcomer, beginning)),

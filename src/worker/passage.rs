@@ -70,8 +70,7 @@ pub(super) async fn hear(mut newcomer: Newcomer, deadline: &Deadline) -> Option<
         }
     };
     let client = newcomer.peer.client.map(|client| client.ip);
-    let passages = newcomer.here.passages()?;
-    match passages.find(hello.name.as_deref(), &hello.protocols, client) {
+    match newcomer.here.find_hello(hello.name.as_deref(), &hello.protocols, client) {
         HelloVerdict::Here => Some(HeardHello::Here(newcomer)),
         HelloVerdict::Through(place) => {
             let beginning = pass_on(&mut newcomer, place, hello.name)?;

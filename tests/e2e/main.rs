@@ -147,6 +147,7 @@ mod tls_clients_http;
 mod tls_clients_log;
 mod tls_clients_names;
 mod tls_clients_sessions;
+mod tls_folder;
 mod top;
 mod traces;
 mod trial;

@@ -243,12 +243,15 @@ mod tests {
 
     #[test]
     fn a_certificate_is_told_of_from_two_weeks_before_its_end_on() {
+        let certificate = |name: &str, expires_ms: i64| {
+            json!({ "names": [format!("{name}.example")], "file": name, "expires_ms": expires_ms, "days_left": 0, "key": "", "chain": [],
+                "is_default": false })
+        };
         let listener = json!({
             "name": "front", "state": "", "reason": "", "since_ms": 0, "age_ms": 0, "protocol": "https", "addresses": [], "targets": [],
             "connections": 0, "connections_limit": null, "connections_per_client": null,
             "traffic": {"requests": 0, "by_class": {}, "bytes_in": 0, "bytes_out": 0}, "rate": null,
-            "certificates": [{"names": ["b.example"], "file": "b", "expires_ms": 9_000_000_000_i64},
-                {"names": ["a.example"], "file": "a", "expires_ms": 2_000_000_000_i64}],
+            "certificates": [certificate("b", 9_000_000_000), certificate("a", 2_000_000_000)],
         });
         let listener: ListenerReport = serde_json::from_value(listener).expect("a report");
         let told =

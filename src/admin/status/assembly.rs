@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use super::access::{access_lists, rate_limits};
 use super::rates::Rates;
@@ -12,6 +12,7 @@ use super::report::{
     WebhookReport,
 };
 use super::wall::WallTime;
+use crate::config::model::tls::{ListenerTls, UnknownSni};
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
@@ -119,12 +120,7 @@ impl Sources {
         let addresses = bound.iter().filter(|(name, _)| *name == config.name);
         let (limit, per_client) = listener.state.counts.limits();
         let since = self.moment(listener.state.since());
-        let identities = listener.config.tls.iter().flat_map(|tls| &tls.identities);
-        let certificates = identities.map(|identity| CertificateReport {
-            names: identity.names.clone(),
-            file: identity.file.display().to_string(),
-            expires_ms: identity.expires.saturating_mul(1000),
-        });
+        let certificates = config.tls.iter().flat_map(|tls| certificates(tls, self.wall.ms(self.now)));
         ListenerReport {
             name: config.name.clone(),
             state: "listening".to_owned(),
@@ -263,6 +259,20 @@ fn webhook(of: &WebhookCounts) -> WebhookReport {
 
 fn idle(backend: &Backend) -> u32 {
     backend.idle_connections.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// What a listener shows to its clients at this time, in milliseconds since 1970.
+fn certificates(tls: &ListenerTls, now_ms: u64) -> impl Iterator<Item = CertificateReport> {
+    let now = UNIX_EPOCH + Duration::from_millis(now_ms);
+    tls.identities.iter().enumerate().map(move |(place, identity)| CertificateReport {
+        names: identity.names.clone(),
+        file: identity.file.display().to_string(),
+        expires_ms: identity.expires.saturating_mul(1000),
+        days_left: identity.days_left(now),
+        key: identity.facts.key.clone(),
+        chain: identity.facts.chain.clone(),
+        is_default: place == 0 && tls.unknown_sni == UnknownSni::Default,
+    })
 }
 
 pub(in crate::admin) fn spoken(protocol: Protocol, is_tls: bool) -> &'static str {

@@ -191,6 +191,14 @@ pub struct CertificateReport {
     pub file: String,
     /// When it ends.
     pub expires_ms: i64,
+    /// Days until then, rounded down; negative when it has ended.
+    pub days_left: i64,
+    /// The kind of its key: `ECDSA P-256`.
+    pub key: String,
+    /// Who each certificate of its chain is for, its own first.
+    pub chain: Vec<String>,
+    /// Clients see it that ask for a name which no certificate has, or for none.
+    pub is_default: bool,
 }
 
 /// `GET /api/v1/targets/T`.

@@ -21,6 +21,8 @@ pub enum PathUse {
     Certificates,
     /// The key of one.
     PrivateKey,
+    /// To look through for certificates and their keys.
+    CertificateFolder,
     /// Who may come to the admin API.
     Tokens,
     /// The key of sticky cookies.
@@ -56,6 +58,7 @@ impl PathUse {
     const fn is_secret(self) -> bool {
         match self {
             PathUse::PrivateKey
+            | PathUse::CertificateFolder
             | PathUse::Tokens
             | PathUse::StickyKey
             | PathUse::SigningKey
@@ -82,6 +85,7 @@ impl PathUse {
             // Whoever names a body reads it: anything below the folder would be open to all.
             PathUse::Body
             | PathUse::PrivateKey
+            | PathUse::CertificateFolder
             | PathUse::Tokens
             | PathUse::StickyKey
             | PathUse::SigningKey

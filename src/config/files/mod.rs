@@ -95,10 +95,10 @@ impl Files {
         self.all.entry(file).or_insert_with(|| (role, FileState::of(path)));
     }
 
-    /// Adds a pattern by which a config includes files; gives what it stands for now.
-    pub(super) fn add_pattern(&mut self, pattern: Pattern) -> Matches {
+    /// Adds a pattern of files that are this to a config; gives what it stands for now.
+    pub(super) fn add_pattern(&mut self, pattern: Pattern, role: FileRole) -> Matches {
         let found = pattern.matches();
-        self.all.insert(Looked::Pattern(pattern), (FileRole::Config, of_names(&found)));
+        self.all.insert(Looked::Pattern(pattern), (role, of_names(&found)));
         found
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let mut files = Files::default();
         let pattern = Pattern::new(folder.path(), "conf.d/*.yaml").unwrap();
-        assert_eq!(files.add_pattern(pattern).files, [""; 0].map(PathBuf::from));
+        assert_eq!(files.add_pattern(pattern, FileRole::Config).files, [""; 0].map(PathBuf::from));
         assert_eq!(files.searched(), [at("conf.d")]);
         std::fs::create_dir(at("conf.d")).unwrap();
         std::fs::write(at("conf.d/a.txt"), "").unwrap();

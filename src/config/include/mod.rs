@@ -121,7 +121,7 @@ impl Reading<'_> {
                 return;
             }
         };
-        let found = self.report.files.add_pattern(pattern);
+        let found = self.report.files.add_pattern(pattern, FileRole::Config);
         if let Some((folder, error)) = found.unread {
             let message = format!(
                 "{} looks through the folder `{}`, which can't be read: {error}",

@@ -18,8 +18,26 @@ pub struct ListenerTls {
     pub clients: Option<ClientCertificates>,
     /// The oldest version that is spoken. Default 1.2.
     pub oldest: TlsVersion,
+    /// What becomes of clients that ask for a name which none of the certificates has, or for none.
+    pub unknown_sni: UnknownSni,
     /// What clients that speak HTTP may choose from, the preferred one first; empty: what is spoken inside is no HTTP.
     pub alpn: Vec<AlpnProtocol>,
+}
+
+/// What becomes of clients that ask for a name which no certificate has, or for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum UnknownSni {
+    /// They are shown the first certificate. The default.
+    #[default]
+    Default,
+    /// They are told that nobody has this name.
+    Refuse,
+}
+
+impl UnknownSni {
+    /// Both with the name they have in a config file.
+    pub const ALL: &'static [(&'static str, UnknownSni)] =
+        &[("default", UnknownSni::Default), ("refuse", UnknownSni::Refuse)];
 }
 
 /// What is spoken inside of a session, as both sides agree on it (ALPN, RFC 7301).
@@ -64,6 +82,19 @@ pub struct Identity {
     pub names: Vec<String>,
     /// When the leaf ends, in seconds since 1970.
     pub expires: i64,
+    /// What else is told of it.
+    pub facts: IdentityFacts,
+}
+
+/// What people want to know of a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdentityFacts {
+    /// The kind of its key: `ECDSA P-256`.
+    pub key: String,
+    /// Who each certificate of the chain is for, the leaf first.
+    pub chain: Vec<String>,
+    /// The leaf says that it has issued itself.
+    pub is_self_issued: bool,
 }
 
 impl PartialEq for Identity {

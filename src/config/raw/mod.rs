@@ -57,7 +57,7 @@ pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};
 pub(super) use servers::default_target;
 pub(super) use shape::ALL as SHAPES;
 pub(super) use target::RawTarget;
-pub(super) use tls::{RawIdentity, RawTls, server_name};
+pub(super) use tls::{FoundCertificate, RawCertificate, RawFolder, RawIdentity, RawTls, server_name};
 pub(super) use top::access_log::RawAccessLog;
 pub(super) use top::admin::RawAdmin;
 pub(super) use top::cache_store::RawCacheStore;

@@ -92,7 +92,7 @@ impl<'r> Reader<'r> {
     }
 
     /// Beside it, whether it may be named.
-    fn named_path(&mut self, text: &str, using: PathUse, spot: &Spot) -> (PathBuf, bool) {
+    pub(super) fn named_path(&mut self, text: &str, using: PathUse, spot: &Spot) -> (PathBuf, bool) {
         let file = spot.place.map_or(0, |place| place.file);
         let path = self.report.source(file).folder().join(text);
         let is_fine = self.report.names(&path, using, spot.place);

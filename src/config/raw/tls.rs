@@ -1,5 +1,7 @@
 //! The written form of `tls` and `upstream_tls`. Files are named here and read by `validate`.
 
+mod folder;
+
 use std::path::PathBuf;
 
 use rustls::pki_types::ServerName;
@@ -11,9 +13,10 @@ use super::reader::{Reader, Section, choose, found, subject};
 use super::shape;
 use crate::config::error::{Wrong, quoted};
 use crate::config::files::fence::PathUse;
-use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion, UnknownSni};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
+pub(in crate::config) use folder::{FoundCertificate, RawFolder};
 
 /// A certificate with its key, as written.
 #[derive(Debug)]
@@ -31,11 +34,20 @@ impl RawIdentity {
     }
 }
 
+/// One of `certificates`.
+#[derive(Debug)]
+pub(in crate::config) enum RawCertificate {
+    /// A file.
+    One(RawIdentity),
+    /// All of a folder.
+    Folder(RawFolder),
+}
+
 /// `tls`.
 #[derive(Debug)]
 pub(in crate::config) struct RawTls {
     pub(in crate::config) identity: RawIdentity,
-    pub(in crate::config) certificates: Vec<RawIdentity>,
+    pub(in crate::config) certificates: Vec<RawCertificate>,
     /// `certificates` is there and none of it is usable; that has been said.
     pub(in crate::config) is_faulty: bool,
     pub(in crate::config) client_ca: Option<Written<PathBuf>>,
@@ -43,6 +55,7 @@ pub(in crate::config) struct RawTls {
     pub(in crate::config) min_version: Option<Written<TlsVersion>>,
     /// The preferred one first.
     pub(in crate::config) alpn: Field<Vec<AlpnProtocol>>,
+    pub(in crate::config) unknown_sni: Option<Written<UnknownSni>>,
 }
 
 /// `upstream_tls`.
@@ -66,6 +79,7 @@ pub(super) fn walk_one(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) ->
         client_auth: None,
         min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
         alpn: Field::Absent,
+        unknown_sni: None,
     };
     Some(Written::new(raw, spot))
 }
@@ -83,15 +97,15 @@ pub(super) fn walk(
     let mut certificates = Vec::new();
     let mut is_faulty = section.is_misspelt("certificates") || section.is_misspelt("cert_file");
     if let Some(entry) = section.find("certificates") {
-        let items =
-            list(entry, reader, "a list, each item with `cert_file` and `cert_key`").unwrap_or_default();
+        let items = list(entry, reader, "a list, each item with `cert_file` and `cert_key`, or with `dir`")
+            .unwrap_or_default();
         certificates = items.iter().filter_map(|item| certificate(item, of_certificate, reader)).collect();
         is_faulty |= certificates.is_empty();
         if matches!(entry.node.typed(), Typed::List([]) | Typed::Null) {
             reader
                 .report
                 .spot(&reader.key_spot(entry), "`certificates` is empty")
-                .expected("at least one certificate: `certificates: [{cert_file: a.pem, cert_key: a.key}]`");
+                .expected("at least one certificate: `certificates: [{cert_file: a.pem, cert_key: a.key}]`, or `[{dir: certs/}]`");
         }
     }
     let raw = RawTls {
@@ -106,6 +120,7 @@ pub(super) fn walk(
             None if section.is_misspelt("alpn") => Field::Faulty,
             None => Field::Absent,
         },
+        unknown_sni: section.find("unknown_sni").and_then(|entry| reader.choice(entry, UnknownSni::ALL)),
     };
     Some(Written::new(raw, spot))
 }
@@ -128,15 +143,38 @@ pub(super) fn walk_upstream(entry: &Entry, reader: &mut Reader<'_>) -> Option<Wr
     Some(Written::new(raw, spot))
 }
 
-fn certificate(item: &Node, shape: &Shape, reader: &mut Reader<'_>) -> Option<RawIdentity> {
+fn certificate(item: &Node, shape: &Shape, reader: &mut Reader<'_>) -> Option<RawCertificate> {
     let section = reader.section("an entry of `certificates`", item, shape)?;
     let spot = reader.spot_of(item);
-    if section.find("cert_file").is_none() && !section.is_misspelt("cert_file") {
-        let wrong = Wrong::new("has no `cert_file`", "`{cert_file: a.pem, cert_key: a.key}`");
+    if let Some(entry) = section.find("dir") {
+        for key in ["cert_file", "cert_key"] {
+            if let Some(other) = section.find(key) {
+                let problem =
+                    reader.report.at(other.key_place, format!("`dir` and `{key}` exclude each other"));
+                problem.note("a certificate of its own is an item of its own");
+            }
+        }
+        let path = reader.word(entry, "the path of a folder", folder_path)?;
+        return folder::look(&path.value, &path.spot, reader).map(RawCertificate::Folder);
+    }
+    let is_misspelt = section.is_misspelt("cert_file") || section.is_misspelt("dir");
+    if section.find("cert_file").is_none() && !is_misspelt {
+        let wrong =
+            Wrong::new("has no `cert_file`", "`{cert_file: a.pem, cert_key: a.key}`, or `{dir: certs/}`");
         reader.report.wrong(&spot, "this certificate", wrong);
         return None;
     }
-    Some(identity(&section, ("cert_file", "cert_key"), spot, reader))
+    if section.is_misspelt("dir") {
+        return None;
+    }
+    Some(RawCertificate::One(identity(&section, ("cert_file", "cert_key"), spot, reader)))
+}
+
+fn folder_path(text: &str) -> Result<String, Wrong> {
+    if text.is_empty() {
+        return Err(Wrong::new("is empty", "the path of a folder"));
+    }
+    Ok(text.to_owned())
 }
 
 fn identity(

@@ -47,6 +47,8 @@ impl Certs {
         let read = |name: &str| std::fs::read_to_string(certs.path(name)).unwrap();
         certs.write("both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
         certs.write("reversed.pem", &format!("{}{}", read("ca.pem"), read("a.pem")));
+        std::fs::create_dir(certs.0.path().join("pairs")).unwrap();
+        certs.write("pairs/both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
         certs.write("tokens", "ci operate 0123456789abcdef\n");
         certs.write("otlp.headers", "Authorization: Bearer 0123456789abcdef\n");
         certs.write("empty.pem", "\n");

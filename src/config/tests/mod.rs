@@ -7,6 +7,7 @@ mod actions;
 mod auth;
 mod balance;
 mod cache;
+mod certificate_folders;
 mod certificates;
 mod every_key;
 mod flags;

@@ -13,11 +13,15 @@ use crate::config::edit::Fix;
 use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::error::quoted;
 use crate::config::model::tls::{
-    AlpnProtocol, Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UpstreamTls,
+    AlpnProtocol, Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UnknownSni,
+    UpstreamTls,
 };
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
-use crate::config::raw::{RawBackend, RawIdentity, RawTarget, RawTls, Spoken, server_name};
+use crate::config::raw::{
+    FoundCertificate, RawBackend, RawCertificate, RawFolder, RawIdentity, RawTarget, RawTls, Spoken,
+    server_name,
+};
 use crate::config::report::Report;
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
@@ -123,7 +127,10 @@ pub(super) fn served(
     }
     for (index, certificate) in tls.certificates.iter().enumerate() {
         let path = path(&format!("certificates[{index}]."));
-        identities.extend(identity(certificate, SERVER, report, rows, &path));
+        match certificate {
+            RawCertificate::One(raw) => identities.extend(identity(raw, SERVER, report, rows, &path)),
+            RawCertificate::Folder(raw) => identities.extend(folder(raw, report, rows, &path)),
+        }
     }
     if !tls.identity.is_written() && tls.certificates.is_empty() && !tls.is_faulty {
         report
@@ -134,7 +141,38 @@ pub(super) fn served(
         name_of(TlsVersion::ALL, *version).to_owned()
     });
     let clients = clients(tls, report, rows, path);
-    ListenerTls { identities, clients, oldest, alpn: AlpnProtocol::usual(false) }
+    let unknown_sni = match &tls.unknown_sni {
+        Some(written) => rows.settle(path("unknown_sni"), Some(written), UnknownSni::Default, |unknown| {
+            name_of(UnknownSni::ALL, *unknown).to_owned()
+        }),
+        None => UnknownSni::Default,
+    };
+    ListenerTls { identities, clients, oldest, unknown_sni, alpn: AlpnProtocol::usual(false) }
+}
+
+/// The certificates of a folder, of which each has to be right.
+fn folder(raw: &RawFolder, report: &mut Report, rows: &mut EffectiveRows, path: &str) -> Vec<Arc<Identity>> {
+    let spot = &raw.path.spot;
+    let mut all = Vec::with_capacity(raw.found.len());
+    let mut content = Vec::with_capacity(raw.found.len());
+    for FoundCertificate { cert, key, .. } in &raw.found {
+        let key_file = key.as_ref().unwrap_or(cert);
+        let read = certificate::chain(cert).and_then(|chain| Ok((chain, certificate::key(key_file)?)));
+        let read = read.and_then(|(chain, private)| {
+            content.push(number_of(chain.iter().map(|certificate| certificate.as_ref())));
+            content.extend(private.public_key().map(|public| number_of([public.as_ref()])));
+            certificate::identity(cert, chain, private, key_file)
+                .map_err(|(Mismatch::Certificate(wrong) | Mismatch::Key(wrong))| wrong)
+        });
+        match read {
+            Ok(identity) => all.push(Arc::new(identity)),
+            Err(wrong) => drop(report.wrong(spot, "a file of `dir`", wrong)),
+        }
+    }
+    let content: Vec<[u8; 8]> = content.into_iter().map(u64::to_be_bytes).collect();
+    let content = number_of(content.iter().map(|number| &number[..]));
+    rows.note_file(format!("{path}dir"), &raw.path.value, spot.origin.clone(), Some(content));
+    all
 }
 
 fn clients(

@@ -25,6 +25,7 @@ fn identity(names: &[&str]) -> Arc<Identity> {
         certified: Arc::new(certified),
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         expires: 0,
+        facts: Default::default(),
     })
 }
 
@@ -32,6 +33,7 @@ fn identity(names: &[&str]) -> Arc<Identity> {
 fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConfig {
     let tls = ListenerTls {
         identities: certificates.iter().map(|names| identity(names)).collect(),
+        unknown_sni: Default::default(),
         clients: None,
         oldest: TlsVersion::V12,
         alpn: AlpnProtocol::usual(true),

@@ -18,6 +18,7 @@ fn identities(names: &[&[&str]]) -> Vec<Arc<Identity>> {
             certified: Arc::new(certified),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             expires: 0,
+            facts: Default::default(),
         })
     };
     names.iter().map(identity).collect()

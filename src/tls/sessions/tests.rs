@@ -71,11 +71,18 @@ impl Lab {
         let client = issue(&[], ExtendedKeyUsagePurpose::ClientAuth, 2031);
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         let certified = Arc::new(CertifiedKey::new(vec![leaf], any_supported_type(&key).expect("P-256")));
-        let identity = Identity { file: "a.pem".into(), certified, names: Vec::new(), expires: 0 };
+        let identity = Identity {
+            file: "a.pem".into(),
+            certified,
+            names: Vec::new(),
+            expires: 0,
+            facts: Default::default(),
+        };
         others.push(authority.clone());
         let authorities = Authorities { file: "ca.pem".into(), certificates: others.into() };
         let tls = ListenerTls {
             identities: vec![Arc::new(identity)],
+            unknown_sni: Default::default(),
             clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required }),
             oldest: TlsVersion::V12,
             alpn: Vec::new(),

@@ -22,9 +22,21 @@ fn configs() -> (Arc<ServerConfig>, RootCertStore) {
     let key = aws_lc_rs::sign::any_supported_type(&key).expect("P-256");
     let certified = Arc::new(CertifiedKey::new(vec![certificate.clone()], key));
     let names = vec![NAME.to_owned()];
-    let identities = vec![Arc::new(Identity { file: "a.pem".into(), certified, names, expires: 0 })];
+    let identities = vec![Arc::new(Identity {
+        file: "a.pem".into(),
+        certified,
+        names,
+        expires: 0,
+        facts: Default::default(),
+    })];
     let alpn = AlpnProtocol::usual(true);
-    let tls = ListenerTls { identities, clients: None, oldest: TlsVersion::V12, alpn };
+    let tls = ListenerTls {
+        identities,
+        unknown_sni: Default::default(),
+        clients: None,
+        oldest: TlsVersion::V12,
+        alpn,
+    };
     let config = server_config(&tls, &ServedNames::new(&tls.identities), &tls.alpn, Arc::default());
     let mut config = ServerConfig::clone(&config);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

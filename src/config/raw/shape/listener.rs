@@ -63,6 +63,7 @@ pub(in crate::config::raw) const LISTENER_TLS: Shape = Shape {
         TLS.key("client_auth"),
         TLS.key("min_version"),
         TLS.key("alpn"),
+        TLS.key("unknown_sni"),
     ],
 };
 

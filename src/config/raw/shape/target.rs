@@ -8,7 +8,7 @@ use super::http2::HTTP2_OF_TARGET;
 use super::proxy_protocol::PROXY_OF_TARGET;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
-use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion, UnknownSni};
 use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion, SendProxy, UpstreamProtocol};
 use crate::config::raw::bounds::{
     BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
@@ -211,6 +211,12 @@ pub(in crate::config::raw) const TLS: Shape = Shape {
             "What clients may choose from, the preferred one first; without `h2` where `http2` is off. With `https` only.",
         )
         .or("[h2, http/1.1]"),
+        key(
+            "unknown_sni",
+            Choice(|| names(UnknownSni::ALL)),
+            "What becomes of clients that ask for a name which no certificate has, or for none.",
+        )
+        .or("default"),
     ],
 };
 
@@ -218,10 +224,11 @@ pub(in crate::config::raw) const TLS: Shape = Shape {
 pub(in crate::config::raw) const CERTIFICATE: Shape = Shape {
     title: "in a certificate",
     path: "targets.<name>.tls.certificates[].",
-    needs: &[&["cert_file"]],
+    needs: &[&["cert_file"], &["dir"]],
     keys: &[
         key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
         key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+        key("dir", Word(FILE), "All certificates of a folder, each with its key in it or beside it."),
     ],
 };
 

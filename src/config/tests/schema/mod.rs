@@ -303,6 +303,7 @@ fn what_loads_is_never_refused() {
     values.extend(access::values());
     values.extend(auth::values());
     values.extend(cache::values());
+    values.push(Certs::shared().path("pairs").into());
     values.extend(http2::values());
     values.extend(proxy_protocol::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);

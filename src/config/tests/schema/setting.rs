@@ -31,6 +31,13 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
         web["targets"]["mail"] = json!({ "backends": [{ "host": "b", "port": 2 }] });
         web["listeners"]["front"]["routes"] = json!([{ "target": "mail", "passthrough": true }]);
     }
+    if path.ends_with("certificates[].dir") {
+        for (owner, at) in [("listeners", "front"), ("targets", "web")] {
+            if let Some(item) = web.pointer_mut(&format!("/{owner}/{at}/tls/certificates/0")) {
+                *item = json!({});
+            }
+        }
+    }
     let mut none = Value::Null;
     let route = web.pointer_mut("/listeners/front/routes/0").unwrap_or(&mut none);
     for action in ["split", "redirect", "respond"] {

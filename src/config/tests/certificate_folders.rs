@@ -1,0 +1,183 @@
+//! `tls.certificates[].dir` and `tls.unknown_sni`.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use rcgen::{CertificateParams, KeyPair};
+
+use super::every_key::{Check, target};
+use super::listeners::front;
+use super::*;
+use crate::config::model::tls::{ListenerTls, UnknownSni};
+
+/// A folder of its own, with what `make` puts into it.
+fn folder(make: impl FnOnce(&Path)) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path());
+    folder
+}
+
+/// A certificate for `name` and its key.
+fn pair(name: &str) -> (String, String) {
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
+    (certificate.pem(), key.serialize_pem())
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Whatever is asked of TLS.
+fn tls(config: &Config) -> &ListenerTls {
+    config.listeners.iter().find_map(|listener| listener.tls.as_deref()).unwrap()
+}
+
+/// Keys of this, each with a text in which it stands and what it changes. The folder stays for as long as the tests run.
+pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
+    let folder = folder(|path| {
+        let (cert, key) = pair("localhost");
+        write(&path.join("a.pem"), &format!("{key}{cert}"));
+    });
+    let dir = folder.keep().display().to_string();
+    let mut rows = Vec::new();
+    for (path, text) in [
+        ("listeners.<name>.tls", front as fn(&str) -> String),
+        ("targets.<name>.tls", |keys| target(keys).replacen("protocol: http, ", "", 1)),
+    ] {
+        let text =
+            |more: &str| text(&format!("protocol: https, tls: {{certificates: [{{dir: {dir}}}], {more}}}"));
+        let has: Check = |c| tls(c).identities.len() == 1 && tls(c).identities[0].names == ["localhost"];
+        rows.push((&*format!("{path}.certificates[].dir").leak(), text(""), has));
+        let refuse: Check = |c| {
+            let tls = c.listeners.iter().find_map(|listener| listener.tls.as_deref());
+            tls.is_some_and(|tls| tls.unknown_sni == UnknownSni::Refuse)
+        };
+        rows.push((&*format!("{path}.unknown_sni").leak(), text("unknown_sni: refuse"), refuse));
+    }
+    // Each key changes something that is not there without it.
+    rows.into_iter()
+        .map(
+            |(path, text, check)| {
+                if path.ends_with("dir") {
+                    (path, text, is_from_folder as Check)
+                } else {
+                    (path, text, check)
+                }
+            },
+        )
+        .collect()
+}
+
+fn is_from_folder(config: &Config) -> bool {
+    let mut all = config.listeners.iter().filter_map(|listener| listener.tls.as_deref());
+    all.any(|tls| tls.identities.iter().any(|one| one.file.ends_with("a.pem") && one.names == ["localhost"]))
+}
+
+/// A listener that shows what is in this folder.
+fn showing(folder: &Path, more: &str) -> Result<Loaded, Problems> {
+    let text = front(&format!("protocol: https, tls: {{certificates: [{{dir: certs}}{more}]}}"));
+    load_text(&text, "t.yaml", folder, &Flags::default(), &env)
+}
+
+#[test]
+fn a_folder_is_looked_through_for_pairs_however_they_are_laid_out_and_is_watched() {
+    let folder = folder(|path| {
+        let certs = path.join("certs");
+        let (cert, key) = pair("a.example");
+        write(&certs.join("a.pem"), &format!("{cert}{key}"));
+        let (cert, key) = pair("b.example");
+        write(&certs.join("b.crt"), &cert);
+        write(&certs.join("b.key"), &key);
+        let (cert, key) = pair("c.example");
+        write(&certs.join("c.example/fullchain.pem"), &cert);
+        write(&certs.join("c.example/privkey.pem"), &key);
+        write(&certs.join("c.example/cert.pem"), &cert);
+        let (cert, key) = pair("d.example");
+        write(&certs.join("d/tls.crt"), &cert);
+        write(&certs.join("d/tls.key"), &key);
+        let (cert, key) = pair("e.example");
+        write(&certs.join("e.pem"), &cert);
+        write(&certs.join("e-key.pem"), &key);
+        write(&certs.join("README"), "certificates");
+        write(&certs.join(".f.pem"), "half of one");
+    });
+    let (cert, key) = pair("z.example");
+    write(&folder.path().join("z.pem"), &format!("{cert}{key}"));
+    let loaded = showing(folder.path(), ", {cert_file: z.pem}").unwrap();
+    let names: Vec<&str> =
+        tls(&loaded.config).identities.iter().flat_map(|one| &one.names).map(String::as_str).collect();
+    assert_eq!(names, ["a.example", "b.example", "c.example", "d.example", "e.example", "z.example"]);
+    let certs = folder.path().join("certs");
+    let (cert, key) = pair("f.example");
+    let before = loaded.files.named();
+    write(&certs.join("notes.txt"), "nothing");
+    assert_eq!(before.again(), before);
+    write(&certs.join("f.pem"), &format!("{cert}{key}"));
+    assert_ne!(before.again(), before, "a new one is noticed");
+    let told = loaded.certificate_lines(SystemTime::now(), false);
+    let file = certs.join("a.pem").display().to_string();
+    assert_eq!(told[0], "certificates of listener front");
+    assert!(
+        told[1].starts_with(&format!("  a.example: {file}, ECDSA P-256, "))
+            && told[1].ends_with(", self-signed"),
+        "{told:#?}"
+    );
+    assert_eq!(told.last().unwrap(), &format!("  any other name: {file}"));
+}
+
+#[test]
+fn what_is_wrong_with_a_folder_is_told_all_at_once() {
+    let empty = folder(|path| std::fs::create_dir(path.join("certs")).unwrap());
+    let none = folder(|_| ());
+    let file = folder(|path| write(&path.join("certs"), "a file"));
+    let broken = folder(|path| {
+        let certs = path.join("certs");
+        let (cert, _) = pair("a.example");
+        let (_, other) = pair("a.example");
+        write(&certs.join("a.pem"), &cert);
+        write(&certs.join("b.pem"), &cert);
+        write(&certs.join("b.key"), &other);
+        write(&certs.join("c.pem"), "nothing");
+        let (cert, key) = pair("d.example");
+        write(&certs.join("d.pem"), &format!("{cert}{key}"));
+    });
+    for (folder, wanted) in [
+        (&empty, vec!["`dir` is `certs`, which has no certificates in it"]),
+        (&none, vec!["`dir` is `certs`, which does not exist"]),
+        (&file, vec!["`dir` is `certs`, which can't be read: Not a directory (os error 20)"]),
+        (
+            &broken,
+            vec![
+                "a file of `dir` is `certs/a.pem`, which has a certificate and no private key",
+                "a file of `dir` is `certs/b.key`, which is not the key of the certificate in `certs/b.pem`",
+                "a file of `dir` is `certs/c.pem`, which has no certificate in it",
+            ],
+        ),
+    ] {
+        let said = showing(folder.path(), "").unwrap_err();
+        let root = format!("{}/", folder.path().display());
+        let said: Vec<String> = said.list().iter().map(|one| one.message.replace(&root, "")).collect();
+        assert_eq!(said, wanted);
+    }
+    for (keys, wanted) in [
+        ("{dir: certs, cert_file: a.pem}", "`dir` and `cert_file` exclude each other"),
+        ("{dir: ''}", "`dir` is empty"),
+        ("{dir: [a]}", "`dir` is a list"),
+        ("{dirr: certs}", "unknown key `dirr` in a certificate"),
+        ("{}", "this certificate has no `cert_file`"),
+    ] {
+        let text = front(&format!("protocol: https, tls: {{certificates: [{keys}]}}"));
+        let good = folder(|path| {
+            let (cert, key) = pair("d.example");
+            write(&path.join("certs/d.pem"), &format!("{cert}{key}"));
+        });
+        let said = load_text(&text, "t.yaml", good.path(), &Flags::default(), &env).unwrap_err();
+        let said: Vec<&str> = said.list().iter().map(|one| one.message.as_str()).collect();
+        assert!(said.len() == 1 && said[0].starts_with(wanted), "{keys}: {said:?}");
+    }
+    let text = front("protocol: https, tls: {certificates: [{dir: certs}], unknown_sni: reject}");
+    let said = messages(&text, &Flags::default());
+    assert!(said.iter().any(|one| one.starts_with("`unknown_sni` is `reject`, which")), "{said:?}");
+}
