@@ -54,8 +54,8 @@ pub use statsd::{statsd_fails, statsd_works};
 pub use threads::here_as_there;
 pub use tls::{
     authority_unreadable, certificate_expires, handshake_failed, keys_fetched, keys_not_fetched,
-    no_authorities, no_tls_session, own_authorities, proxy_header_refused, upstream_tls_failed,
-    upstream_tls_failed_again, upstream_unverified,
+    no_authorities, no_tls_session, own_authorities, proxy_header_refused, revocation_list_overdue,
+    upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
 pub use traces::{traces_fail, traces_work};
 pub use trial::{applied, confirmed, edit_on_trial, leftover_removed, rollback_failed, rolled_back};

@@ -18,6 +18,7 @@ use crate::access::Networks;
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::cache::store::CacheStore;
 use crate::config::model::Config;
+use crate::config::model::tls::ExpiredList;
 use crate::events;
 use crate::lasting::again;
 use crate::net::{now, socket};
@@ -407,6 +408,9 @@ fn warn_of_expiry(config: &Config) {
     let now = SystemTime::now();
     for (owner, identity) in config.expiring(now) {
         events::certificate_expires(owner, &identity.file, identity.days_left(now));
+    }
+    for (owner, list, expired) in config.overdue_lists(now) {
+        events::revocation_list_overdue(owner, &list.file, &list.issuer, expired == ExpiredList::Keep);
     }
 }
 

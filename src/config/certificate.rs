@@ -1,6 +1,8 @@
 //! Certificates and keys out of PEM files, with an answer to every way in which such a file can be wrong.
 
+mod name;
 mod order;
+pub(super) mod revoked;
 pub(super) mod shown;
 
 use std::io::ErrorKind;
@@ -16,6 +18,7 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use x509_parser::public_key::PublicKey;
 
+use name::shown_name;
 use order::Disorder;
 
 use super::error::{Wrong, quoted};
@@ -238,8 +241,7 @@ pub(super) fn identity(
 fn facts(leaf: &X509Certificate<'_>, chain: &[CertificateDer<'_>]) -> IdentityFacts {
     let subject = |one: &CertificateDer<'_>| {
         let (_, one) = X509Certificate::from_der(one).ok()?;
-        let common = one.subject().iter_common_name().find_map(|name| name.as_str().ok());
-        Some(common.map_or_else(|| one.subject().to_string(), str::to_owned))
+        Some(shown_name(one.subject()))
     };
     let key = match leaf.public_key().parsed() {
         Ok(PublicKey::RSA(key)) => format!("RSA {}", key.key_size()),

@@ -62,6 +62,7 @@ pub use validate::BackendRules;
 use effective::EffectiveRows;
 use include::FILE_MAX;
 use model::Config;
+use model::tls::ExpiredList;
 use origin::SourceFile;
 use raw::Raw;
 use report::Report;
@@ -116,7 +117,22 @@ impl Loaded {
                 "the sticky cookies of {target} last until the restart and hold on this node only (no `sticky.key`)"
             )
         });
-        expiring.chain(unverified).chain(fleeting).chain(self.warnings.iter().cloned()).collect()
+        let overdue = self.config.overdue_lists(now).into_iter().map(|(owner, list, expired)| {
+            let (file, issuer) = (list.file.display(), &list.issuer);
+            let so = match expired {
+                ExpiredList::Keep => "what it says still holds",
+                ExpiredList::Refuse => "no client certificate of its issuer is taken",
+            };
+            format!(
+                "the revocation list {file} of {issuer}, which {owner} asks, should have been renewed: {so}"
+            )
+        });
+        expiring
+            .chain(overdue)
+            .chain(unverified)
+            .chain(fleeting)
+            .chain(self.warnings.iter().cloned())
+            .collect()
     }
 }
 

@@ -49,6 +49,7 @@ kinds! {
     ScaleIn "scale_in" "A target would do with fewer backends.",
     StickyKeyMade "sticky_key_made" "Sticky cookies are made with a key of this process.",
     CertificateExpires "certificate_expires" "A certificate ends soon.",
+    RevocationListOverdue "revocation_list_overdue" "A list of revoked certificates should have been renewed.",
     KeysFetched "keys_fetched" "The keys of tokens that are behind a URL are there, or others are.",
     KeysNotFetched "keys_not_fetched" "They can't be fetched.",
     NoTlsSession "no_tls_session" "No TLS session can be made: a bug.",

@@ -206,6 +206,8 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         probe_starved(long, long, long);
         agent_unheard(long, long, long);
         certificate_expires(long, Path::new(long), 14);
+        revocation_list_overdue(long, Path::new(long), long, true);
+        revocation_list_overdue(long, Path::new(long), long, false);
         name_lost(long, long);
         keys_fetched(long, long, 1_000);
         keys_not_fetched(long, long, long, false);
@@ -224,7 +226,7 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         refused(&refusals, hours);
     });
     let said = said.lock().expect("no panic");
-    assert_eq!(said.len(), 28, "{said:#?}");
+    assert_eq!(said.len(), 30, "{said:#?}");
     for sentence in &*said {
         assert!(sentence.chars().count() <= SENTENCE, "{}: {sentence}", sentence.chars().count());
     }

@@ -23,6 +23,22 @@ pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
     );
 }
 
+/// Logs that a list of revoked client certificates should have been renewed by its issuer. `owner`: the listener that asks it.
+pub fn revocation_list_overdue(owner: &str, file: &Path, issuer: &str, is_kept: bool) {
+    let file = file.display().to_string();
+    let so = if is_kept { "it still holds" } else { "nobody of its issuer gets in" };
+    let end = format!(" is overdue: {so}");
+    tracing::warn!(
+        kind = EventKind::RevocationListOverdue.name(),
+        owner,
+        file,
+        issuer,
+        is_kept,
+        "{}",
+        sentence("the revocation list of ", &[owner], ", ", &file, &end)
+    );
+}
+
 /// Characters of the place of keys in a sentence: a scheme, a host and a port.
 const PLACE: usize = 28;
 

@@ -8,7 +8,7 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 use super::sessions::InForce;
 use super::{ServedNames, TicketKeys, provider};
-use crate::config::model::tls::{AlpnProtocol, ClientAuth, ListenerTls, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, ListenerTls, Revoked, TlsVersion};
 
 /// Sessions of TLS 1.2 kept per listener, for clients that take no tickets.
 const SESSIONS: usize = 1024;
@@ -56,12 +56,29 @@ pub(super) fn server_config_by(
             let named: usize = roots.subjects().iter().map(|name| name.as_ref().len()).sum();
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
             let verifier = if named > HINTS { verifier.clear_root_hint_subjects() } else { verifier };
+            let verifier = match &clients.revoked {
+                None => verifier,
+                Some(revoked) => {
+                    let lists = revoked.lists.iter().map(|list| list.der.clone());
+                    // An issuer without a list has revoked nothing that is known here.
+                    let verifier = verifier
+                        .with_crls(lists)
+                        .only_check_end_entity_revocation()
+                        .allow_unknown_revocation_status();
+                    match revoked.expired {
+                        ExpiredList::Keep => verifier,
+                        ExpiredList::Refuse => verifier.enforce_revocation_expiration(),
+                    }
+                }
+            };
             let verifier = match clients.auth {
                 ClientAuth::Required => verifier,
                 ClientAuth::Optional => verifier.allow_unauthenticated(),
             };
             builder.with_client_cert_verifier(
-                verifier.build().expect("config refuses a file without authorities"),
+                verifier
+                    .build()
+                    .expect("config refuses files without authorities, and lists that can't be used"),
             )
         }
     };
@@ -69,9 +86,11 @@ pub(super) fn server_config_by(
     config.alpn_protocols = offered(protocols);
     // For clients of TLS 1.2 that take no tickets, curl among them.
     let sessions = ServerSessionMemoryCache::new(SESSIONS);
-    if tls.clients.is_some() {
-        config.session_storage = Arc::new(InForce { sessions, clock: Arc::clone(&clock) });
-        config.ticketer = Arc::new(InForce { sessions: keys, clock });
+    if let Some(clients) = &tls.clients {
+        let lists = clients.revoked.as_ref().filter(|revoked| revoked.expired == ExpiredList::Refuse);
+        let until = lists.and_then(Revoked::next_update).map(|next| u64::try_from(next).unwrap_or(0));
+        config.session_storage = Arc::new(InForce { sessions, clock: Arc::clone(&clock), until });
+        config.ticketer = Arc::new(InForce { sessions: keys, clock, until });
     } else {
         config.session_storage = sessions;
         config.ticketer = keys;

@@ -22,6 +22,8 @@ const LARGEST: usize = 16 * 1024;
 pub(super) struct InForce<T> {
     pub(super) sessions: T,
     pub(super) clock: Arc<dyn TimeProvider>,
+    /// In seconds since 1970: until then it is known which certificates are revoked; `None`: for ever, or nobody says.
+    pub(super) until: Option<u64>,
 }
 
 impl<T> InForce<T> {
@@ -32,6 +34,7 @@ impl<T> InForce<T> {
             Shown::Certificate(leaf) => {
                 let (_, leaf) = X509Certificate::from_der(leaf).ok()?;
                 let end = u64::try_from(leaf.validity().not_after.timestamp()).unwrap_or(0);
+                let end = self.until.map_or(end, |until| end.min(until));
                 now <= UnixTime::since_unix_epoch(std::time::Duration::from_secs(end))
             }
         };

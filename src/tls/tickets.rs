@@ -16,7 +16,7 @@ use aws_lc_rs::digest;
 use rustls::server::ProducesTickets;
 use thiserror::Error;
 
-use crate::config::model::tls::{ClientAuth, ListenerTls};
+use crate::config::model::tls::{ClientAuth, ExpiredList, ListenerTls};
 
 /// How often the keys move on.
 pub const ROTATION: Duration = Duration::from_secs(6 * 3600);
@@ -202,6 +202,14 @@ fn policy(tls: &ListenerTls) -> [u8; 32] {
             ClientAuth::Optional => b"optional",
         });
         clients.authorities.certificates.iter().for_each(|authority| add(authority));
+        // Whoever was let in before a list has changed shakes hands in full, and is looked up in it.
+        if let Some(revoked) = &clients.revoked {
+            add(match revoked.expired {
+                ExpiredList::Keep => b"keep",
+                ExpiredList::Refuse => b"refuse",
+            });
+            revoked.lists.iter().for_each(|list| add(&list.der));
+        }
     }
     let mut policy = [0; 32];
     policy.copy_from_slice(digest.finish().as_ref());

@@ -148,6 +148,7 @@ mod tls_clients_log;
 mod tls_clients_names;
 mod tls_clients_sessions;
 mod tls_folder;
+mod tls_revoked;
 mod top;
 mod traces;
 mod trial;

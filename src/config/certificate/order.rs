@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer as _, GeneralName, ParsedExtension, X509Certificate};
 use x509_parser::x509::X509Name;
 
+use super::name::shown_name;
 use crate::config::error::quoted;
 
 /// The place of an issuer's certificate: caIssuers (RFC 5280 §4.2.2.1).
@@ -123,8 +124,7 @@ fn ca_issuers(one: &X509Certificate<'_>) -> Option<String> {
 }
 
 fn shown(name: &X509Name<'_>) -> String {
-    let common = name.iter_common_name().find_map(|name| name.as_str().ok());
-    quoted(&common.map_or_else(|| name.to_string(), str::to_owned))
+    quoted(&shown_name(name))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! What of an accepted config is to be told though nothing is wrong with it.
 
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::tls::Identity;
+use super::tls::{ExpiredList, Identity, RevocationList};
 use super::{BackendConfig, Config, TargetConfig};
 
 impl Config {
@@ -28,6 +28,24 @@ impl Config {
             .chain(to_admins)
             .filter(|(_, identity)| identity.days_left(now) < DAYS)
             .collect()
+    }
+
+    /// Lists of revoked certificates that should have been renewed, each with the listener that asks it, and what it is worth by now.
+    #[must_use]
+    pub fn overdue_lists(&self, now: SystemTime) -> Vec<(&str, &RevocationList, ExpiredList)> {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let all = self.listeners.iter().flat_map(|listener| {
+            let clients = listener.tls.as_ref().and_then(|tls| tls.clients.as_ref());
+            let revoked = clients.and_then(|clients| clients.revoked.as_ref());
+            let lists = revoked
+                .into_iter()
+                .flat_map(|revoked| revoked.lists.iter().map(|list| (list, revoked.expired)));
+            lists.map(|(list, expired)| (listener.name.as_str(), list, expired))
+        });
+        let is_overdue = |list: &RevocationList| {
+            list.next_update.is_some_and(|next| u64::try_from(next).unwrap_or(0) < now)
+        };
+        all.filter(|(_, list, _)| is_overdue(list)).collect()
     }
 
     /// Names of the targets that take any certificate from their backends.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName};
 use rustls::sign::CertifiedKey;
 
 /// TLS towards clients.
@@ -144,6 +144,62 @@ pub struct ClientCertificates {
     pub authorities: Authorities,
     /// Whether a client may come without one.
     pub auth: ClientAuth,
+    /// Which of them are revoked; `None`: nobody says.
+    pub revoked: Option<Revoked>,
+}
+
+/// Which certificates of clients are revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revoked {
+    /// At least one.
+    pub lists: Vec<RevocationList>,
+    /// What a list is worth that should have been renewed.
+    pub expired: ExpiredList,
+}
+
+impl Revoked {
+    /// When the first of the lists should be renewed, in seconds since 1970.
+    #[must_use]
+    pub fn next_update(&self) -> Option<i64> {
+        self.lists.iter().filter_map(|list| list.next_update).min()
+    }
+}
+
+/// A list of revoked certificates of one issuer (RFC 5280 §5).
+#[derive(Clone, PartialEq, Eq)]
+pub struct RevocationList {
+    /// Where it was read.
+    pub file: PathBuf,
+    /// Whose certificates it is about, as people call it.
+    pub issuer: String,
+    /// The same in DER.
+    pub name: Vec<u8>,
+    /// When it should be renewed, in seconds since 1970.
+    pub next_update: Option<i64>,
+    /// All of it.
+    pub der: CertificateRevocationListDer<'static>,
+}
+
+impl fmt::Debug for RevocationList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the list of {} in {}", self.issuer, self.file.display())
+    }
+}
+
+/// What a list of revoked certificates is worth that should have been renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ExpiredList {
+    /// What it says still holds, and whoever runs this is warned. The default.
+    #[default]
+    Keep,
+    /// No certificate of its issuer is taken.
+    Refuse,
+}
+
+impl ExpiredList {
+    /// Both with the name they have in a config file.
+    pub const ALL: &'static [(&'static str, ExpiredList)] =
+        &[("keep", ExpiredList::Keep), ("refuse", ExpiredList::Refuse)];
 }
 
 /// Whether a client may come without a certificate. One that is shown must be valid either way.

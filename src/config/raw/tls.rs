@@ -13,7 +13,7 @@ use super::reader::{Reader, Section, choose, found, subject};
 use super::shape;
 use crate::config::error::{Wrong, quoted};
 use crate::config::files::fence::PathUse;
-use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion, UnknownSni};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, TlsVersion, UnknownSni};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
 pub(in crate::config) use folder::{FoundCertificate, RawFolder};
@@ -52,6 +52,8 @@ pub(in crate::config) struct RawTls {
     pub(in crate::config) is_faulty: bool,
     pub(in crate::config) client_ca: Option<Written<PathBuf>>,
     pub(in crate::config) client_auth: Option<Written<ClientAuth>>,
+    pub(in crate::config) client_crl: Field<Vec<Written<PathBuf>>>,
+    pub(in crate::config) client_crl_expired: Option<Written<ExpiredList>>,
     pub(in crate::config) min_version: Option<Written<TlsVersion>>,
     /// The preferred one first.
     pub(in crate::config) alpn: Field<Vec<AlpnProtocol>>,
@@ -77,6 +79,8 @@ pub(super) fn walk_one(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) ->
         is_faulty: section.is_misspelt("cert_file"),
         client_ca: None,
         client_auth: None,
+        client_crl: Field::Absent,
+        client_crl_expired: None,
         min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
         alpn: Field::Absent,
         unknown_sni: None,
@@ -114,6 +118,14 @@ pub(super) fn walk(
         is_faulty,
         client_ca: section.find("client_ca").and_then(|entry| file(entry, PathUse::Certificates, reader)),
         client_auth: section.find("client_auth").and_then(|entry| reader.choice(entry, ClientAuth::ALL)),
+        client_crl: match section.find("client_crl") {
+            Some(entry) => Field::read(files(entry, reader)),
+            None if section.is_misspelt("client_crl") => Field::Faulty,
+            None => Field::Absent,
+        },
+        client_crl_expired: section
+            .find("client_crl_expired")
+            .and_then(|entry| reader.choice(entry, ExpiredList::ALL)),
         min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
         alpn: match section.find("alpn") {
             Some(entry) => Field::read(alpn(entry, reader)),
@@ -200,6 +212,32 @@ fn file(entry: &Entry, using: PathUse, reader: &mut Reader<'_>) -> Option<Writte
         }
     })?;
     Some(Written::new(reader.read_path(&read.value, using, &read.spot), read.spot))
+}
+
+/// One file, or several.
+fn files(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Vec<Written<PathBuf>>>> {
+    const EXPECTED: &str = "the path of a file with revocation lists, or several of them";
+    let items = items(entry, reader, EXPECTED)?;
+    let mut all: Vec<Written<PathBuf>> = Vec::with_capacity(items.len());
+    for item in items {
+        let spot = reader.spot_of(item);
+        let path = match (item.typed(), item.text()) {
+            (Typed::Text(_), Some(text)) if !text.is_empty() => {
+                reader.read_path(text, PathUse::Certificates, &spot)
+            }
+            _ => {
+                reader.report.wrong(&spot, &subject(&entry.key), Wrong::new(found(item), EXPECTED));
+                continue;
+            }
+        };
+        if all.iter().any(|other| other.value == path) {
+            let wrong = there_already(item, item.text().unwrap_or_default());
+            reader.report.wrong(&reader.spot_of_use(item), &subject(&entry.key), wrong);
+            continue;
+        }
+        all.push(Written::new(path, spot));
+    }
+    (all.len() == items.len()).then(|| Written::new(all, reader.key_spot(entry)))
 }
 
 fn min_version(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<TlsVersion>> {

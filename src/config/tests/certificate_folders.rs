@@ -1,14 +1,15 @@
-//! `tls.certificates[].dir` and `tls.unknown_sni`.
+//! `tls.certificates[].dir`, `tls.unknown_sni`, `tls.client_crl`.
 
 use std::path::Path;
 use std::time::SystemTime;
 
 use rcgen::{CertificateParams, KeyPair};
 
+use super::certificates::Certs;
 use super::every_key::{Check, target};
 use super::listeners::front;
 use super::*;
-use crate::config::model::tls::{ListenerTls, UnknownSni};
+use crate::config::model::tls::{ExpiredList, ListenerTls, Revoked, UnknownSni};
 
 /// A folder of its own, with what `make` puts into it.
 fn folder(make: impl FnOnce(&Path)) -> tempfile::TempDir {
@@ -55,6 +56,15 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             tls.is_some_and(|tls| tls.unknown_sni == UnknownSni::Refuse)
         };
         rows.push((&*format!("{path}.unknown_sni").leak(), text("unknown_sni: refuse"), refuse));
+        let certs = Certs::shared();
+        let revoking = |expired: &str| {
+            let (authority, list) = (certs.path("clients.pem"), certs.path("crl.der"));
+            text(&format!("client_ca: {authority}, client_crl: {list}, client_crl_expired: {expired}"))
+        };
+        let lists: Check = |c| revoked(c).is_some_and(|revoked| revoked.lists[0].issuer == "Clients");
+        let refuse: Check = |c| revoked(c).is_some_and(|revoked| revoked.expired == ExpiredList::Refuse);
+        rows.push((&*format!("{path}.client_crl").leak(), revoking("keep"), lists));
+        rows.push((&*format!("{path}.client_crl_expired").leak(), revoking("refuse"), refuse));
     }
     // Each key changes something that is not there without it.
     rows.into_iter()
@@ -68,6 +78,11 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             },
         )
         .collect()
+}
+
+fn revoked(config: &Config) -> Option<&Revoked> {
+    let tls = config.listeners.iter().find_map(|listener| listener.tls.as_deref())?;
+    tls.clients.as_ref()?.revoked.as_ref()
 }
 
 fn is_from_folder(config: &Config) -> bool {
@@ -180,4 +195,28 @@ fn what_is_wrong_with_a_folder_is_told_all_at_once() {
     let text = front("protocol: https, tls: {certificates: [{dir: certs}], unknown_sni: reject}");
     let said = messages(&text, &Flags::default());
     assert!(said.iter().any(|one| one.starts_with("`unknown_sni` is `reject`, which")), "{said:?}");
+}
+
+#[test]
+fn lists_that_are_overdue_or_of_somebody_else_are_warned_of() {
+    let certs = Certs::shared();
+    let warned = |authority: &str, list: &str| {
+        let (authority, list, both) = (certs.path(authority), certs.path(list), certs.path("both.pem"));
+        let keys = format!("cert_file: {both}, client_ca: {authority}, client_crl: {list}");
+        let loaded =
+            load_with(&front(&format!("protocol: https, tls: {{{keys}}}")), &Flags::default()).unwrap();
+        loaded.all_warnings(SystemTime::now())
+    };
+    assert_eq!(warned("clients.pem", "crl.pem"), [""; 0]);
+    let overdue = warned("clients.pem", "old-crl.der");
+    assert!(
+        overdue.len() == 1
+            && overdue[0].ends_with("which front asks, should have been renewed: what it says still holds"),
+        "{overdue:?}"
+    );
+    let strange = warned("ca.pem", "crl.pem");
+    assert!(
+        strange.len() == 1 && strange[0].contains("is one of `Clients`, who is none of those in `client_ca`"),
+        "{strange:?}"
+    );
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, SerialNumber,
+};
 
 use super::*;
 
@@ -47,6 +50,7 @@ impl Certs {
         let read = |name: &str| std::fs::read_to_string(certs.path(name)).unwrap();
         certs.write("both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
         certs.write("reversed.pem", &format!("{}{}", read("ca.pem"), read("a.pem")));
+        certs.revoke();
         std::fs::create_dir(certs.0.path().join("pairs")).unwrap();
         certs.write("pairs/both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
         certs.write("tokens", "ci operate 0123456789abcdef\n");
@@ -90,6 +94,30 @@ impl Certs {
         certs
     }
 
+    /// An authority, and lists of what it has revoked.
+    fn revoke(&self) {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "Clients");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        self.write("clients.pem", &issuer.pem());
+        for (name, year) in [("crl", 3000), ("old-crl", 2002)] {
+            let list = CertificateRevocationListParams {
+                this_update: rcgen::date_time_ymd(2001, 1, 1),
+                next_update: rcgen::date_time_ymd(year, 1, 1),
+                crl_number: SerialNumber::from(1),
+                issuing_distribution_point: None,
+                revoked_certs: Vec::new(),
+                key_identifier_method: KeyIdMethod::Sha256,
+            };
+            let list = list.signed_by(&issuer).unwrap();
+            self.write(&format!("{name}.pem"), &list.pem().unwrap());
+            std::fs::write(self.0.path().join(format!("{name}.der")), list.der()).unwrap();
+        }
+        self.write("bad-crl.pem", "-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n");
+    }
+
     fn issue(&self, name: &str, params: CertificateParams) {
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
@@ -130,6 +158,7 @@ fn every_broken_set_up_has_a_message_of_its_own() {
     let client = |added: &str| {
         format!("protocol: https, {PLAIN}, tls: {{cert_file: a.pem, cert_key: a.key, {added}}}")
     };
+    let revoking = |file: &str| client(&format!("client_ca: clients.pem, client_crl: {file}"));
     let upstream = |added: &str| format!("protocol: http, {PLAIN}, upstream_tls: {{{added}}}");
     let table = [
         (cert("no.pem", "a.key"), "`cert_file` is `no.pem`, which does not exist"),
@@ -183,6 +212,29 @@ fn every_broken_set_up_has_a_message_of_its_own() {
         (client("client_ca: no.pem"), "`client_ca` is `no.pem`, which does not exist"),
         (client("client_ca: a.key"), "`client_ca` is `a.key`, which has a private key and no certificate"),
         (client("client_auth: required"), "`client_auth` has no effect without `client_ca`"),
+        (client("client_crl: crl.pem"), "`client_crl` has no effect without `client_ca`"),
+        (client("client_crl_expired: keep"), "`client_crl_expired` has no effect without `client_ca`"),
+        (
+            client("client_ca: clients.pem, client_crl_expired: keep"),
+            "`client_crl_expired` has no effect without `client_crl`",
+        ),
+        (revoking("no.pem"), "`client_crl` is `no.pem`, which does not exist"),
+        (revoking("text.pem"), "`client_crl` is `text.pem`, which has no list of revoked certificates in it"),
+        (
+            revoking("clients.pem"),
+            "`client_crl` is `clients.pem`, which has certificates and no list of revoked ones",
+        ),
+        (
+            revoking("bad-crl.pem"),
+            "`client_crl` is `bad-crl.pem`, which has a list (number 1) that is damaged",
+        ),
+        (revoking("[crl.pem, crl.pem]"), "`client_crl` is `crl.pem`, which is there already"),
+        (revoking("{a: b}"), "`client_crl` is a mapping (`key: value`)"),
+        (revoking("[]"), "`client_crl` is an empty list"),
+        (
+            revoking("crl.pem, client_crl_expired: drop"),
+            "`client_crl_expired` is `drop`, which does not exist",
+        ),
         (client("min_version: 1.1"), "`min_version` is `1.1`, which is not supported"),
         (client("certificates: []"), "`certificates` is empty"),
         (client("certificates: [{cert_key: b.key}]"), "this certificate has no `cert_file`"),

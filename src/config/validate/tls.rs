@@ -1,5 +1,7 @@
 //! `tls` and `upstream_tls`: reads the files they name and checks that everything fits together.
 
+mod clients;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,8 +15,7 @@ use crate::config::edit::Fix;
 use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::error::quoted;
 use crate::config::model::tls::{
-    AlpnProtocol, Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion, UnknownSni,
-    UpstreamTls,
+    AlpnProtocol, Authorities, Identity, ListenerTls, TlsVersion, UnknownSni, UpstreamTls,
 };
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
@@ -140,7 +141,7 @@ pub(super) fn served(
     let oldest = rows.settle(path("min_version"), tls.min_version.as_ref(), TlsVersion::V12, |version| {
         name_of(TlsVersion::ALL, *version).to_owned()
     });
-    let clients = clients(tls, report, rows, path);
+    let clients = clients::accept(tls, report, rows, path);
     let unknown_sni = match &tls.unknown_sni {
         Some(written) => rows.settle(path("unknown_sni"), Some(written), UnknownSni::Default, |unknown| {
             name_of(UnknownSni::ALL, *unknown).to_owned()
@@ -166,34 +167,13 @@ fn folder(raw: &RawFolder, report: &mut Report, rows: &mut EffectiveRows, path: 
         });
         match read {
             Ok(identity) => all.push(Arc::new(identity)),
-            Err(wrong) => drop(report.wrong(spot, "a file of `dir`", wrong)),
+            Err(wrong) => report.wrong(spot, "a file of `dir`", wrong),
         }
     }
     let content: Vec<[u8; 8]> = content.into_iter().map(u64::to_be_bytes).collect();
     let content = number_of(content.iter().map(|number| &number[..]));
     rows.note_file(format!("{path}dir"), &raw.path.value, spot.origin.clone(), Some(content));
     all
-}
-
-fn clients(
-    tls: &RawTls,
-    report: &mut Report,
-    rows: &mut EffectiveRows,
-    path: &impl Fn(&str) -> String,
-) -> Option<ClientCertificates> {
-    let Some(file) = &tls.client_ca else {
-        if let Some(written) = &tls.client_auth {
-            report
-                .spot(&written.spot, "`client_auth` has no effect without `client_ca`")
-                .note("add `client_ca: ca.pem`, the certificates of those who may issue client certificates");
-        }
-        return None;
-    };
-    let authorities = authorities(file, "`client_ca`", report, rows, path("client_ca"));
-    let auth = rows.settle(path("client_auth"), tls.client_auth.as_ref(), ClientAuth::Required, |auth| {
-        name_of(ClientAuth::ALL, *auth).to_owned()
-    });
-    authorities.map(|authorities| ClientCertificates { authorities, auth })
 }
 
 /// What the backends of a target are spoken to with.

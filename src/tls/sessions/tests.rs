@@ -83,7 +83,7 @@ impl Lab {
         let tls = ListenerTls {
             identities: vec![Arc::new(identity)],
             unknown_sni: Default::default(),
-            clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required }),
+            clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required, revoked: None }),
             oldest: TlsVersion::V12,
             alpn: Vec::new(),
         };

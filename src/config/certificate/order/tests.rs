@@ -83,6 +83,6 @@ fn chains_are_told_that_are_out_of_order_or_have_a_gap_and_no_others() {
     // Whoever knows the root of a certificate needs nothing else.
     let of_root = issued(telling(params("leaf", false)), &root);
     let named = |name: &[u8]| name == X509Certificate::from_der(root_der).unwrap().1.subject().as_raw();
-    assert_eq!(disorder(&[of_root.clone()], named), None);
+    assert_eq!(disorder(std::slice::from_ref(&of_root), named), None);
     assert!(disorder(&[of_root], |_| false).is_some());
 }

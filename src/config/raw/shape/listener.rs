@@ -61,6 +61,8 @@ pub(in crate::config::raw) const LISTENER_TLS: Shape = Shape {
         ),
         TLS.key("client_ca"),
         TLS.key("client_auth"),
+        TLS.key("client_crl"),
+        TLS.key("client_crl_expired"),
         TLS.key("min_version"),
         TLS.key("alpn"),
         TLS.key("unknown_sni"),

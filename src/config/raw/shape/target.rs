@@ -8,7 +8,7 @@ use super::http2::HTTP2_OF_TARGET;
 use super::proxy_protocol::PROXY_OF_TARGET;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
-use crate::config::model::tls::{AlpnProtocol, ClientAuth, TlsVersion, UnknownSni};
+use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, TlsVersion, UnknownSni};
 use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion, SendProxy, UpstreamProtocol};
 use crate::config::raw::bounds::{
     BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
@@ -204,6 +204,17 @@ pub(in crate::config::raw) const TLS: Shape = Shape {
         key("certificates", Items(&Group(&CERTIFICATE)), "More certificates, each for the names in it."),
         key("client_ca", Word(FILE), "Who issues the certificates that clients are asked for: a PEM file."),
         key("client_auth", Choice(|| names(ClientAuth::ALL)), "Whether clients need one.").or("required"),
+        key(
+            "client_crl",
+            OneOrItems(&Word(FILE)),
+            "Which certificates of clients are revoked: files with revocation lists.",
+        ),
+        key(
+            "client_crl_expired",
+            Choice(|| names(ExpiredList::ALL)),
+            "What a list is worth that should have been renewed; `refuse`: no certificate of its issuer is taken.",
+        )
+        .or("keep"),
         key("min_version", Numeral(|| names(TlsVersion::ALL), VERSION), "The oldest to speak.").or("1.2"),
         key(
             "alpn",

@@ -303,7 +303,8 @@ fn what_loads_is_never_refused() {
     values.extend(access::values());
     values.extend(auth::values());
     values.extend(cache::values());
-    values.push(Certs::shared().path("pairs").into());
+    values.extend(["pairs", "crl.pem"].map(|name| Value::from(Certs::shared().path(name))));
+    values.push(json!([Certs::shared().path("crl.der")]));
     values.extend(http2::values());
     values.extend(proxy_protocol::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);

@@ -102,6 +102,12 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
     }
     let target = &mut web["targets"]["web"];
     match path {
+        path if path.contains(".tls.client_crl") => {
+            let owner = if path.starts_with("listeners") { "/listeners/front" } else { "/targets/web" };
+            let tls = web.pointer_mut(&format!("{owner}/tls")).unwrap();
+            tls["client_ca"] = Certs::shared().path("clients.pem").into();
+            tls["client_crl"] = Certs::shared().path("crl.pem").into();
+        }
         "listeners.<name>.tls.client_auth" => web["listeners"]["front"]["tls"]["client_ca"] = ca.into(),
         "targets.<name>.tls.client_auth" => target["tls"]["client_ca"] = ca.into(),
         "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
