@@ -8,6 +8,7 @@ mod complaint;
 mod facts;
 mod fault;
 pub mod hello;
+mod offers;
 mod served_names;
 mod server;
 mod sessions;

@@ -6,6 +6,7 @@ use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
+use super::offers::provider_of;
 use super::sessions::InForce;
 use super::{ServedNames, TicketKeys, provider};
 use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, ListenerTls, Revoked, TlsVersion};
@@ -45,9 +46,9 @@ pub(super) fn server_config_by(
         TlsVersion::V12 => BOTH,
         TlsVersion::V13 => NEW,
     };
-    let builder = ServerConfig::builder_with_details(provider(), Arc::clone(&clock))
+    let builder = ServerConfig::builder_with_details(provider_of(tls), Arc::clone(&clock))
         .with_protocol_versions(versions)
-        .expect("the provider has suites for both versions");
+        .expect("config refuses suites of none of these versions");
     let builder = match &tls.clients {
         None => builder.with_no_client_auth(),
         Some(clients) => {

@@ -238,6 +238,8 @@ mod tests {
         let tickets = Tickets::default();
         let tls = |oldest| ListenerTls {
             identities: Vec::new(),
+            cipher_suites: Vec::new(),
+            groups: Vec::new(),
             unknown_sni: Default::default(),
             clients: None,
             oldest,
@@ -271,6 +273,8 @@ mod tests {
     fn keys_last_as_long_as_a_listener_has_them() {
         let of = |oldest| ListenerTls {
             identities: Vec::new(),
+            cipher_suites: Vec::new(),
+            groups: Vec::new(),
             unknown_sni: Default::default(),
             clients: None,
             oldest,

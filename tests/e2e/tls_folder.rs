@@ -1,4 +1,4 @@
-//! Certificates of a folder, and names that nobody has.
+//! Certificates of a folder, names that nobody has, and what sessions are made of.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustls::AlertDescription;
 
 use super::life_lab::until_ended;
 use super::support::process::Process;
-use super::support::tls::{BOTH, TlsSocket, alert, client_config, first_der, listener_tls};
+use super::support::tls::{BOTH, TLS12, TlsSocket, alert, client_config, first_der, listener_tls};
 use super::support::{Keel, config, eventually, fakes};
 use evenkeel::config::model::Protocol;
 
@@ -98,5 +98,49 @@ fn a_name_that_no_certificate_has_is_refused_before_a_handshake_if_asked_for() {
             assert_eq!(alert(&error), Some(AlertDescription::UnrecognisedName), "{unknown}: {error}");
         }
         until_ended(&keel, Cause::UnknownSni, 4);
+    }
+}
+
+#[test]
+fn sessions_are_made_of_what_a_listener_takes() {
+    use rustls::{CipherSuite, NamedGroup, ProtocolVersion};
+    let authority = Authority::new("test authority");
+    let backends = fakes(1);
+    let issued = authority.issue(["one.example"]);
+    let files = [("a.pem", &*issued.cert_pem), ("a.key", &*issued.key_pem)];
+    for (keys, versions, wanted) in [
+        (
+            "cipher_suites: TLS_AES_128_GCM_SHA256, groups: P-256",
+            BOTH,
+            Some((CipherSuite::TLS13_AES_128_GCM_SHA256, NamedGroup::secp256r1)),
+        ),
+        ("groups: x25519", BOTH, Some((CipherSuite::TLS13_AES_256_GCM_SHA384, NamedGroup::X25519))),
+        (
+            "groups: [SecP256r1MLKEM768, x25519]",
+            BOTH,
+            Some((CipherSuite::TLS13_AES_256_GCM_SHA384, NamedGroup::X25519)),
+        ),
+        (
+            "cipher_suites: [ECDHE-ECDSA-CHACHA20-POLY1305, ECDHE-RSA-AES128-GCM-SHA256]",
+            BOTH,
+            Some((CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, NamedGroup::X25519)),
+        ),
+        ("cipher_suites: ECDHE-RSA-AES128-GCM-SHA256", BOTH, None),
+        ("cipher_suites: TLS_AES_128_GCM_SHA256", TLS12, None),
+        ("groups: X25519MLKEM768", TLS12, None),
+    ] {
+        let mut config = config(Protocol::Http, &[backends[0].addr()]);
+        config.listeners[0].tls =
+            Some(listener_tls(&format!("cert_file: a.pem, cert_key: a.key, {keys}"), &files));
+        let keel = Keel::start(&config);
+        let client = Arc::new(client_config(&[authority.ca_pem()], versions, None));
+        let socket = TlsSocket::open(keel.address(), &client, "one.example");
+        let got = socket.ok().map(|socket| {
+            let suite = socket.session.negotiated_cipher_suite().unwrap().suite();
+            (suite, socket.session.negotiated_key_exchange_group().unwrap().name(), socket.version())
+        });
+        assert_eq!(got.map(|(suite, group, _)| (suite, group)), wanted, "{keys}");
+        let is_new = wanted.is_some_and(|(suite, _)| format!("{suite:?}").starts_with("TLS13"));
+        assert_eq!(got.is_some_and(|(.., version)| version == ProtocolVersion::TLSv1_3), is_new, "{keys}");
     }
 }

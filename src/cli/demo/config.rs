@@ -104,6 +104,8 @@ fn add_https(config: &mut Config, port: u16, authority: &Authority) -> anyhow::R
     let web = web.context("the demo has a listener for HTTP")?;
     let tls = ListenerTls {
         identities: vec![Arc::new(identity)],
+        cipher_suites: Vec::new(),
+        groups: Vec::new(),
         unknown_sni: Default::default(),
         clients: None,
         oldest: TlsVersion::V12,

@@ -1,5 +1,7 @@
 //! The accepted form of TLS, on both sides. Files have been read: what stands here is what was in them.
 
+pub mod offers;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,6 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName};
 use rustls::sign::CertifiedKey;
+
+use offers::{CipherSuite, KeyGroup};
 
 /// TLS towards clients.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +22,10 @@ pub struct ListenerTls {
     pub clients: Option<ClientCertificates>,
     /// The oldest version that is spoken. Default 1.2.
     pub oldest: TlsVersion,
+    /// Which cipher suites are taken, by the client's order; empty: all of them.
+    pub cipher_suites: Vec<CipherSuite>,
+    /// In which groups keys are exchanged, the preferred one first; empty: [`KeyGroup::USUAL`].
+    pub groups: Vec<KeyGroup>,
     /// What becomes of clients that ask for a name which none of the certificates has, or for none.
     pub unknown_sni: UnknownSni,
     /// What clients that speak HTTP may choose from, the preferred one first; empty: what is spoken inside is no HTTP.

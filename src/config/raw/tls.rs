@@ -1,6 +1,7 @@
 //! The written form of `tls` and `upstream_tls`. Files are named here and read by `validate`.
 
 mod folder;
+mod offers;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use super::reader::{Reader, Section, choose, found, subject};
 use super::shape;
 use crate::config::error::{Wrong, quoted};
 use crate::config::files::fence::PathUse;
+use crate::config::model::tls::offers::{CipherSuite, KeyGroup};
 use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, TlsVersion, UnknownSni};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
@@ -58,6 +60,8 @@ pub(in crate::config) struct RawTls {
     /// The preferred one first.
     pub(in crate::config) alpn: Field<Vec<AlpnProtocol>>,
     pub(in crate::config) unknown_sni: Option<Written<UnknownSni>>,
+    pub(in crate::config) cipher_suites: Field<Vec<CipherSuite>>,
+    pub(in crate::config) groups: Field<Vec<KeyGroup>>,
 }
 
 /// `upstream_tls`.
@@ -84,6 +88,8 @@ pub(super) fn walk_one(entry: &Entry, shape: &Shape, reader: &mut Reader<'_>) ->
         min_version: section.find("min_version").and_then(|entry| min_version(entry, reader)),
         alpn: Field::Absent,
         unknown_sni: None,
+        cipher_suites: Field::Absent,
+        groups: Field::Absent,
     };
     Some(Written::new(raw, spot))
 }
@@ -133,6 +139,23 @@ pub(super) fn walk(
             None => Field::Absent,
         },
         unknown_sni: section.find("unknown_sni").and_then(|entry| reader.choice(entry, UnknownSni::ALL)),
+        cipher_suites: match section.find("cipher_suites") {
+            Some(entry) => {
+                let names = [CipherSuite::ALL, CipherSuite::ALIASES];
+                let example = "a cipher suite such as `TLS_AES_256_GCM_SHA384`";
+                Field::read(offers::named(entry, names, example, reader))
+            }
+            None if section.is_misspelt("cipher_suites") => Field::Faulty,
+            None => Field::Absent,
+        },
+        groups: match section.find("groups") {
+            Some(entry) => {
+                let names = [KeyGroup::ALL, KeyGroup::ALIASES];
+                Field::read(offers::named(entry, names, "a group such as `X25519MLKEM768`", reader))
+            }
+            None if section.is_misspelt("groups") => Field::Faulty,
+            None => Field::Absent,
+        },
     };
     Some(Written::new(raw, spot))
 }

@@ -3,8 +3,8 @@
 use super::certificates::Certs;
 use super::*;
 use super::{
-    access, actions, auth, cache, certificate_folders, http2, listeners, passthrough, proxy_protocol, rates,
-    resilience, routing_tests,
+    access, actions, auth, cache, certificate_folders, http2, listeners, offers, passthrough, proxy_protocol,
+    rates, resilience, routing_tests,
 };
 use crate::config::model::tls::*;
 use crate::config::model::*;
@@ -460,6 +460,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(actions::rows());
     rows.extend(http2::rows());
     rows.extend(certificate_folders::rows());
+    rows.extend(offers::rows());
     rows.extend(passthrough::rows());
     rows.extend(proxy_protocol::rows());
     rows

@@ -7,8 +7,6 @@ mod actions;
 mod auth;
 mod balance;
 mod cache;
-mod certificate_folders;
-mod certificates;
 mod every_key;
 mod flags;
 mod hostile;
@@ -22,9 +20,12 @@ mod redirects;
 mod resilience;
 mod routing_tests;
 mod schema;
+mod secured;
 mod tokens;
 
 use std::path::Path;
+
+use secured::{certificate_folders, certificates, offers};
 
 use super::*;
 

@@ -1,8 +1,9 @@
 //! `tls` and `upstream_tls`: reads the files they name and checks that everything fits together.
 
 mod clients;
+mod offers;
+mod trusted;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
@@ -24,6 +25,7 @@ use crate::config::raw::{
     server_name,
 };
 use crate::config::report::Report;
+pub(super) use trusted::authorities;
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
 pub(super) fn is_wanted(raw: &RawTarget) -> bool {
@@ -148,7 +150,9 @@ pub(super) fn served(
         }),
         None => UnknownSni::Default,
     };
-    ListenerTls { identities, clients, oldest, unknown_sni, alpn: AlpnProtocol::usual(false) }
+    let (cipher_suites, groups) = offers::accept(tls, oldest, &identities, report, rows, path);
+    let alpn = AlpnProtocol::usual(false);
+    ListenerTls { identities, clients, oldest, cipher_suites, groups, unknown_sni, alpn }
 }
 
 /// The certificates of a folder, of which each has to be right.
@@ -343,26 +347,6 @@ fn identity(
         }
         Err(Mismatch::Key(wrong)) => {
             report.wrong(&key.spot, &format!("`{key_name}`"), wrong);
-            None
-        }
-    }
-}
-
-pub(super) fn authorities(
-    file: &Written<PathBuf>,
-    subject: &str,
-    report: &mut Report,
-    rows: &mut EffectiveRows,
-    path: String,
-) -> Option<Authorities> {
-    match certificate::authorities(&file.value) {
-        Ok(certificates) => {
-            let content = number_of(certificates.iter().map(|certificate| certificate.as_ref()));
-            rows.note_file(path, &file.value, file.spot.origin.clone(), Some(content));
-            Some(Authorities { file: file.value.clone(), certificates: certificates.into() })
-        }
-        Err(wrong) => {
-            report.wrong(&file.spot, subject, wrong);
             None
         }
     }

@@ -33,6 +33,8 @@ fn identity(names: &[&str]) -> Arc<Identity> {
 fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConfig {
     let tls = ListenerTls {
         identities: certificates.iter().map(|names| identity(names)).collect(),
+        cipher_suites: Vec::new(),
+        groups: Vec::new(),
         unknown_sni: Default::default(),
         clients: None,
         oldest: TlsVersion::V12,

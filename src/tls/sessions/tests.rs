@@ -82,6 +82,8 @@ impl Lab {
         let authorities = Authorities { file: "ca.pem".into(), certificates: others.into() };
         let tls = ListenerTls {
             identities: vec![Arc::new(identity)],
+            cipher_suites: Vec::new(),
+            groups: Vec::new(),
             unknown_sni: Default::default(),
             clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required, revoked: None }),
             oldest: TlsVersion::V12,

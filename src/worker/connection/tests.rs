@@ -32,6 +32,8 @@ fn configs() -> (Arc<ServerConfig>, RootCertStore) {
     let alpn = AlpnProtocol::usual(true);
     let tls = ListenerTls {
         identities,
+        cipher_suites: Vec::new(),
+        groups: Vec::new(),
         unknown_sni: Default::default(),
         clients: None,
         oldest: TlsVersion::V12,

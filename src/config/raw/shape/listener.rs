@@ -66,6 +66,8 @@ pub(in crate::config::raw) const LISTENER_TLS: Shape = Shape {
         TLS.key("min_version"),
         TLS.key("alpn"),
         TLS.key("unknown_sni"),
+        TLS.key("cipher_suites"),
+        TLS.key("groups"),
     ],
 };
 

@@ -8,6 +8,7 @@ use super::http2::HTTP2_OF_TARGET;
 use super::proxy_protocol::PROXY_OF_TARGET;
 use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
+use crate::config::model::tls::offers::{CipherSuite, KeyGroup};
 use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, TlsVersion, UnknownSni};
 use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion, SendProxy, UpstreamProtocol};
 use crate::config::raw::bounds::{
@@ -228,6 +229,17 @@ pub(in crate::config::raw) const TLS: Shape = Shape {
             "What becomes of clients that ask for a name which no certificate has, or for none.",
         )
         .or("default"),
+        key(
+            "cipher_suites",
+            OneOrItems(&ChoiceAs(|| names(CipherSuite::ALL), || names(CipherSuite::ALIASES))),
+            "Which cipher suites are taken; by default all that are safe. `check` says what a choice costs.",
+        ),
+        key(
+            "groups",
+            OneOrItems(&ChoiceAs(|| names(KeyGroup::ALL), || names(KeyGroup::ALIASES))),
+            "In which groups keys are exchanged, the preferred one first. `check` says what a choice costs.",
+        )
+        .or("[X25519MLKEM768, x25519, secp256r1, secp384r1]"),
     ],
 };
 

@@ -306,6 +306,7 @@ fn what_loads_is_never_refused() {
     values.extend(["pairs", "crl.pem"].map(|name| Value::from(Certs::shared().path(name))));
     values.push(json!([Certs::shared().path("crl.der")]));
     values.extend(http2::values());
+    values.extend(offers::values());
     values.extend(proxy_protocol::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::show::name_of;
-use super::authorities;
+use super::trusted::authorities;
 use crate::config::certificate::revoked;
 use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::error::{Wrong, quoted};

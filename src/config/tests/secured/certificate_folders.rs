@@ -36,7 +36,7 @@ fn tls(config: &Config) -> &ListenerTls {
 }
 
 /// Keys of this, each with a text in which it stands and what it changes. The folder stays for as long as the tests run.
-pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
+pub(in crate::config::tests) fn rows() -> Vec<(&'static str, String, Check)> {
     let folder = folder(|path| {
         let (cert, key) = pair("localhost");
         write(&path.join("a.pem"), &format!("{key}{cert}"));

@@ -12,17 +12,17 @@ use rcgen::{
 use super::*;
 
 /// Certificates and keys in a folder of their own, and files that are something else.
-pub(super) struct Certs(tempfile::TempDir);
+pub(in crate::config::tests) struct Certs(tempfile::TempDir);
 
 impl Certs {
     /// The one folder of this test binary.
-    pub(super) fn shared() -> &'static Certs {
+    pub(in crate::config::tests) fn shared() -> &'static Certs {
         static SHARED: LazyLock<Certs> = LazyLock::new(Certs::new);
         &SHARED
     }
 
     /// The path of a file.
-    pub(super) fn path(&self, name: &str) -> String {
+    pub(in crate::config::tests) fn path(&self, name: &str) -> String {
         self.0.path().join(name).display().to_string()
     }
 

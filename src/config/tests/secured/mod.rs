@@ -1,0 +1,7 @@
+//! TLS in a config file.
+
+pub(super) mod certificate_folders;
+pub(super) mod certificates;
+pub(super) mod offers;
+
+use super::*;

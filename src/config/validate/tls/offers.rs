@@ -1,0 +1,115 @@
+//! What sessions are made of, and what a choice of it costs.
+
+use super::super::show::name_of;
+use crate::config::effective::EffectiveRows;
+use crate::config::model::tls::offers::{CipherSuite, KeyGroup};
+use crate::config::model::tls::{Identity, TlsVersion};
+use crate::config::origin::{Field, Written};
+use crate::config::raw::RawTls;
+use crate::config::report::Report;
+use std::sync::Arc;
+
+/// The cipher suites (none: all of them) and the groups of a listener whose oldest version is this.
+pub(super) fn accept(
+    tls: &RawTls,
+    oldest: TlsVersion,
+    identities: &[Arc<Identity>],
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+    path: &impl Fn(&str) -> String,
+) -> (Vec<CipherSuite>, Vec<KeyGroup>) {
+    let (mut suites, mut groups) = (Vec::new(), KeyGroup::USUAL.to_vec());
+    if let Field::Given(written) = &tls.cipher_suites {
+        let names = written.value.iter().map(|suite| name_of(CipherSuite::ALL, *suite));
+        note(names, written, path("cipher_suites"), rows);
+        suites = judged_suites(written, oldest, identities, report);
+    }
+    if let Field::Given(written) = &tls.groups {
+        note(written.value.iter().map(|group| name_of(KeyGroup::ALL, *group)), written, path("groups"), rows);
+        warn_of_groups(written, report);
+        groups.clone_from(&written.value);
+    }
+    (suites, groups)
+}
+
+fn note<T>(
+    names: impl Iterator<Item = &'static str>,
+    written: &Written<Vec<T>>,
+    path: String,
+    rows: &mut EffectiveRows,
+) {
+    let names: Vec<&str> = names.collect();
+    rows.note(path, format!("[{}]", names.join(", ")), written.spot.origin.clone());
+}
+
+/// Reports suites of which no session can be made, and warns of who gets none.
+fn judged_suites(
+    written: &Written<Vec<CipherSuite>>,
+    oldest: TlsVersion,
+    identities: &[Arc<Identity>],
+    report: &mut Report,
+) -> Vec<CipherSuite> {
+    let suites = &written.value;
+    let has = |is: &dyn Fn(&CipherSuite) -> bool| suites.iter().any(is);
+    let has_new = has(&|suite| suite.is_new());
+    if oldest == TlsVersion::V13 && !has_new {
+        let problem = report.spot(
+            &written.spot,
+            "`cipher_suites` has none of TLS 1.3, and `min_version: 1.3` speaks nothing else",
+        );
+        problem.expected(
+            "one of `TLS_AES_256_GCM_SHA384`, `TLS_AES_128_GCM_SHA256` and `TLS_CHACHA20_POLY1305_SHA256`",
+        );
+        return suites.clone();
+    }
+    let mut costs = Vec::new();
+    if !has_new {
+        costs.push("none is of TLS 1.3, so all clients speak TLS 1.2, with one round trip more".to_owned());
+    }
+    if oldest == TlsVersion::V12 {
+        let has_old = has(&|suite| !suite.is_new());
+        if !has_old {
+            costs.push("none is of TLS 1.2, so clients that speak nothing newer get no session".to_owned());
+        }
+        // What clients of TLS 1.2 can use of the certificates depends on their keys.
+        for identity in identities.iter().filter(|_| has_old) {
+            let is_rsa = identity.facts.key.starts_with("RSA");
+            if !has(&|suite| !suite.is_new() && suite.is_rsa() == is_rsa) {
+                let (file, key) = (identity.file.display(), &identity.facts.key);
+                costs.push(format!("none of TLS 1.2 is for the certificate {file}, whose key is {key}"));
+            }
+        }
+    }
+    if !has(&|suite| suite.is_chacha()) {
+        costs.push(
+            "none is with ChaCha20, so clients without instructions for AES compute several times as much"
+                .to_owned(),
+        );
+    }
+    for cost in costs {
+        report.warn(&written.spot, &format!("what `cipher_suites` costs: {cost}"));
+    }
+    suites.clone()
+}
+
+fn warn_of_groups(written: &Written<Vec<KeyGroup>>, report: &mut Report) {
+    let groups = &written.value;
+    let mut costs = Vec::new();
+    if !groups.iter().any(|group| group.is_post_quantum()) {
+        costs.push(
+            "without `X25519MLKEM768` whoever records sessions today can read them with a quantum computer one day",
+        );
+    }
+    if !groups.contains(&KeyGroup::X25519) {
+        costs.push("without `x25519`, which most clients offer at once, many need one round trip more");
+    }
+    if !groups.contains(&KeyGroup::P256) {
+        costs.push("without `secp256r1` clients that know curves of NIST alone get no session");
+    }
+    if groups.iter().all(|group| group.is_post_quantum()) {
+        costs.push("all are of TLS 1.3, so clients of TLS 1.2 get no session");
+    }
+    for cost in costs {
+        report.warn(&written.spot, &format!("what `groups` costs: {cost}"));
+    }
+}
