@@ -1,5 +1,6 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
+mod endings;
 mod refusals;
 mod slow;
 mod tasks;
@@ -173,6 +174,7 @@ impl Server {
         if let Some(control) = &server.control {
             tasks::start(control, &server.reloader);
             slow::mark(control, &server.reloader);
+            endings::watch(control, &server.reloader);
             server.traces = TraceTask::start(control, &server.reloader, config.instance.name.clone());
         }
         server.start_refusals();

@@ -233,7 +233,8 @@ fn every_test_that_security_names_exists() {
     };
     let mut known = names("fixtures/http/request", ".txt");
     known.extend(names("fixtures/http/answer", ".txt").iter().map(|name| format!("answer/{name}")));
-    for (folder, prefix) in [("tests/e2e", ""), ("src/config/tests", "config::")] {
+    let config = ["src/config/tests", "src/config/tests/secured"].map(|folder| (folder, "config::"));
+    for (folder, prefix) in [("tests/e2e", "")].into_iter().chain(config) {
         for module in names(folder, ".rs") {
             let source = std::fs::read_to_string(format!("{folder}/{module}.rs")).unwrap();
             let functions = source.split("#[test]\nfn ").skip(1).filter_map(|rest| rest.split('(').next());

@@ -68,7 +68,8 @@ class Running(Process):
         self.config = folder.file("evenkeel.yaml")
         self.write(text)
         self.events, self.read = [], 0
-        super().__init__(lab.program("evenkeel"), "--config", self.config, *more)
+        # Perhaps under another program that looks on.
+        super().__init__(*getattr(self, "under", ()), lab.program("evenkeel"), "--config", self.config, *more)
         wait_until("evenkeel", lambda: self.said("listening") or self.process.poll() is not None)
         if self.process.poll() is not None:
             raise SystemExit(self.text())

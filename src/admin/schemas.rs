@@ -159,7 +159,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Certificate",
-        "names:[string] file:string expires_ms:integer days_left:integer key:string chain:[string] is_default:boolean",
+        "names:[string] file:string expires_ms:integer days_left:integer key:string chain:[string] stapled_until_ms:integer? is_default:boolean",
     ),
     (
         "Target",

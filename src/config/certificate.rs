@@ -4,6 +4,7 @@ mod name;
 mod order;
 pub(super) mod revoked;
 pub(super) mod shown;
+pub(super) mod staple;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -52,7 +53,7 @@ pub fn identity_of(certificate: &str, private: &str) -> Result<Identity, String>
     let chain = chain_in(certificate.as_bytes(), name, CERTIFICATE).map_err(told)?;
     let key = key_in(private.as_bytes(), name).map_err(told)?;
     identity(name, chain, key, name).map_err(|mismatch| match mismatch {
-        Mismatch::Certificate(wrong) | Mismatch::Key(wrong) => wrong.message,
+        Mismatch::Certificate(wrong) | Mismatch::Key(wrong) | Mismatch::NotInForce(wrong) => wrong.message,
     })
 }
 
@@ -136,6 +137,25 @@ fn no_certificate(file: &Path, bytes: &[u8], expected: &str) -> Wrong {
     }
 }
 
+/// Whether a private key is in a file, as far as its labels say.
+pub(super) fn holds_key(file: &Path) -> bool {
+    read(file, KEY).is_ok_and(|bytes| labels(&bytes).iter().any(|label| label.contains("PRIVATE KEY")))
+}
+
+/// The same, and nothing else is.
+pub(super) fn holds_only_key(file: &Path) -> bool {
+    read(file, KEY).is_ok_and(|bytes| {
+        let labels = labels(&bytes);
+        let is_key = |label: &String| label.contains("PRIVATE KEY") || label.contains("PARAMETERS");
+        labels.iter().any(|label| label.contains("PRIVATE KEY")) && labels.iter().all(is_key)
+    })
+}
+
+/// Whether a certificate is that of an authority.
+pub(super) fn is_authority(certificate: &CertificateDer<'_>) -> bool {
+    X509Certificate::from_der(certificate).is_ok_and(|(_, one)| one.is_ca())
+}
+
 /// Reads the private key of a file.
 pub(super) fn key(file: &Path) -> Result<Arc<dyn SigningKey>, Wrong> {
     key_in(&read(file, KEY)?, file)
@@ -188,6 +208,8 @@ pub(super) enum Mismatch {
     Certificate(Wrong),
     /// With the key.
     Key(Wrong),
+    /// The certificate is right, but not now.
+    NotInForce(Wrong),
 }
 
 /// Joins a chain and a key that belong together and are in force now.
@@ -227,14 +249,25 @@ pub(super) fn identity(
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (begins, expires) = (leaf.validity().not_before, leaf.validity().not_after);
     in_force(begins.timestamp(), expires.timestamp(), i64::try_from(now).unwrap_or(i64::MAX))
-        .map_err(|why| Mismatch::Certificate(wrong(file, &why, "a certificate that is in force")))?;
-    if let Some(Disorder { why, cure }) = order::disorder(&certified.cert, is_known_root) {
-        return Err(Mismatch::Certificate(wrong(file, &why, CHAIN).note(cure)));
+        .map_err(|why| Mismatch::NotInForce(wrong(file, &why, "a certificate that is in force")))?;
+    let mut doubt = None;
+    if let Some(Disorder { why, cure, is_doubtful }) = order::disorder(&certified.cert, is_known_root) {
+        if !is_doubtful {
+            return Err(Mismatch::Certificate(wrong(file, &why, CHAIN).note(cure)));
+        }
+        doubt = Some(format!("{why}; {cure}"));
     }
     let names = names(&leaf);
     let expires = expires.timestamp();
-    let facts = facts(&leaf, &certified.cert);
-    Ok(Identity { file: file.to_owned(), certified: Arc::new(certified), names, expires, facts })
+    let facts = IdentityFacts { doubt, ..facts(&leaf, &certified.cert) };
+    Ok(Identity {
+        file: file.to_owned(),
+        certified: Arc::new(certified),
+        names,
+        expires,
+        facts,
+        staple: None,
+    })
 }
 
 /// What people want to know of it.
@@ -245,13 +278,15 @@ fn facts(leaf: &X509Certificate<'_>, chain: &[CertificateDer<'_>]) -> IdentityFa
     };
     let key = match leaf.public_key().parsed() {
         Ok(PublicKey::RSA(key)) => format!("RSA {}", key.key_size()),
-        Ok(PublicKey::EC(point)) => format!("ECDSA P-{}", point.key_size()),
+        // Of P-521 whole bytes are counted.
+        Ok(PublicKey::EC(point)) => format!("ECDSA P-{}", point.key_size().min(521)),
         Ok(_) | Err(_) => "Ed25519".to_owned(),
     };
     IdentityFacts {
         key,
         chain: chain.iter().filter_map(subject).collect(),
         is_self_issued: leaf.subject().as_raw() == leaf.issuer().as_raw(),
+        doubt: None,
     }
 }
 

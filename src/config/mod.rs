@@ -127,8 +127,12 @@ impl Loaded {
                 "the revocation list {file} of {issuer}, which {owner} asks, should have been renewed: {so}"
             )
         });
+        let doubtful = self.config.doubtful_chains().map(|(owner, identity, doubt)| {
+            format!("the certificate {} of {owner} {doubt}", identity.file.display())
+        });
         expiring
             .chain(overdue)
+            .chain(doubtful)
             .chain(unverified)
             .chain(fleeting)
             .chain(self.warnings.iter().cloned())

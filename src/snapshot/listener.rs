@@ -290,7 +290,7 @@ impl ListenerMakings<'_> {
         let (sessions, served) = match same {
             Some((sessions, hosts)) => (sessions, hosts.served().clone()),
             None => {
-                let served = ServedNames::new(&tls.identities);
+                let served = ServedNames::of(tls);
                 (server_config(tls, &served, &alpn, self.tickets.of(tls)), served)
             }
         };

@@ -9,6 +9,7 @@ mod facts;
 mod fault;
 pub mod hello;
 mod offers;
+mod revoking;
 mod served_names;
 mod server;
 mod sessions;

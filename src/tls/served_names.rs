@@ -5,11 +5,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::config::model::tls::Identity;
+use crate::config::model::tls::{Identity, ListenerTls, UnknownSni};
 
 /// Which certificates the clients of a listener see.
 #[derive(Clone, Debug)]
@@ -22,12 +23,22 @@ impl ServedNames {
         ServedNames(Arc::new(Chooser::new(identities)))
     }
 
+    /// Those of a listener.
+    #[must_use]
+    pub fn of(tls: &ListenerTls) -> ServedNames {
+        let refuses = tls.unknown_sni == UnknownSni::Refuse;
+        ServedNames(Arc::new(Chooser { refuses, ..Chooser::new(&tls.identities) }))
+    }
+
     /// Whether a client that has asked for `sni` (`None`: for no name) has seen the very same certificates as one that asks for `host`:
     /// a name in any case, perhaps with a dot at its end, or an IP address, which nobody can ask for (RFC 6066 §3). Without a port.
     #[must_use]
     pub fn is_same(&self, sni: Option<&str>, host: &str) -> bool {
         let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let asked = Some(host).filter(|_| inside.parse::<IpAddr>().is_err());
+        if self.0.refuses && !self.has(asked) {
+            return false;
+        }
         let (shown, other) = (self.0.candidates(sni), self.0.candidates(asked));
         std::ptr::eq(shown, other)
             || shown.len() == other.len()
@@ -65,42 +76,51 @@ pub fn hearing<T>(step: impl FnOnce() -> T) -> (T, Option<Box<str>>) {
 #[derive(Debug)]
 struct Chooser {
     /// By name.
-    exact: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    exact: HashMap<String, Vec<Arc<Identity>>>,
     /// By name without its star: `.example.com`.
-    wildcard: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    wildcard: HashMap<String, Vec<Arc<Identity>>>,
     /// For everybody else: the first, and those with the same names (another kind of key).
-    default: Vec<Arc<CertifiedKey>>,
+    default: Vec<Arc<Identity>>,
+    /// There is nobody else.
+    refuses: bool,
 }
 
 impl Chooser {
     fn new(identities: &[Arc<Identity>]) -> Chooser {
-        let mut chooser = Chooser { exact: HashMap::new(), wildcard: HashMap::new(), default: Vec::new() };
+        let mut chooser =
+            Chooser { exact: HashMap::new(), wildcard: HashMap::new(), default: Vec::new(), refuses: false };
         for identity in identities {
             for name in &identity.names {
                 let (map, name) = match name.strip_prefix('*') {
                     Some(rest) => (&mut chooser.wildcard, rest),
                     None => (&mut chooser.exact, name.as_str()),
                 };
-                map.entry(name.to_owned()).or_default().push(Arc::clone(&identity.certified));
+                map.entry(name.to_owned()).or_default().push(Arc::clone(identity));
             }
             if identities.first().is_some_and(|first| first.names == identity.names) {
-                chooser.default.push(Arc::clone(&identity.certified));
+                chooser.default.push(Arc::clone(identity));
             }
         }
         chooser
     }
 
-    fn candidates(&self, name: Option<&str>) -> &[Arc<CertifiedKey>] {
+    fn candidates(&self, name: Option<&str>) -> &[Arc<Identity>] {
         name.and_then(|name| self.named(name)).unwrap_or(&self.default)
     }
 
     /// Those that are for this name.
-    fn named(&self, name: &str) -> Option<&[Arc<CertifiedKey>]> {
+    fn named(&self, name: &str) -> Option<&[Arc<Identity>]> {
         let name = lower(name.trim_end_matches('.'));
         // A star stands for one label, the leftmost (RFC 9525 §6.3).
         let parent = || self.wildcard.get(&name[name.find('.')?..]);
         self.exact.get(&*name).or_else(parent).map(Vec::as_slice)
     }
+}
+
+/// Since 1970.
+fn seconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// The same in lower case, which it mostly is already.
@@ -115,9 +135,16 @@ fn lower(name: &str) -> Cow<'_, str> {
 impl ResolvesServerCert for Chooser {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         ASKED.set(hello.server_name().map(Into::into));
-        let candidates = self.candidates(hello.server_name());
-        let usable = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(hello.signature_schemes()).is_some();
-        candidates.iter().find(usable).or(candidates.first()).map(Arc::clone)
+        let name = hello.server_name();
+        if self.refuses && name.is_none_or(|name| self.named(name).is_none()) {
+            // Who was heard before has been told so by then.
+            return None;
+        }
+        let candidates = self.candidates(name);
+        let usable =
+            |one: &&Arc<Identity>| one.certified.key.choose_scheme(hello.signature_schemes()).is_some();
+        let identity = candidates.iter().find(usable).or(candidates.first())?;
+        Some(Arc::clone(identity.shown(seconds)))
     }
 }
 

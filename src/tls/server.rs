@@ -7,6 +7,7 @@ use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 use super::offers::provider_of;
+use super::revoking::Revoking;
 use super::sessions::InForce;
 use super::{ServedNames, TicketKeys, provider};
 use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, ListenerTls, Revoked, TlsVersion};
@@ -57,30 +58,15 @@ pub(super) fn server_config_by(
             let named: usize = roots.subjects().iter().map(|name| name.as_ref().len()).sum();
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
             let verifier = if named > HINTS { verifier.clear_root_hint_subjects() } else { verifier };
-            let verifier = match &clients.revoked {
-                None => verifier,
-                Some(revoked) => {
-                    let lists = revoked.lists.iter().map(|list| list.der.clone());
-                    // An issuer without a list has revoked nothing that is known here.
-                    let verifier = verifier
-                        .with_crls(lists)
-                        .only_check_end_entity_revocation()
-                        .allow_unknown_revocation_status();
-                    match revoked.expired {
-                        ExpiredList::Keep => verifier,
-                        ExpiredList::Refuse => verifier.enforce_revocation_expiration(),
-                    }
-                }
-            };
             let verifier = match clients.auth {
                 ClientAuth::Required => verifier,
                 ClientAuth::Optional => verifier.allow_unauthenticated(),
             };
-            builder.with_client_cert_verifier(
-                verifier
-                    .build()
-                    .expect("config refuses files without authorities, and lists that can't be used"),
-            )
+            let verifier = verifier.build().expect("config refuses a file without authorities");
+            builder.with_client_cert_verifier(match &clients.revoked {
+                None => verifier,
+                Some(revoked) => Arc::new(Revoking::new(verifier, revoked)),
+            })
         }
     };
     let mut config = builder.with_cert_resolver(names.resolver());

@@ -49,10 +49,8 @@ pub(super) async fn hear(mut newcomer: Newcomer, deadline: &Deadline) -> Option<
     let hello = match said {
         Said::Hello(hello) => hello,
         Said::Other => {
+            // Whatever else may come before a hello is nobody's here: behind it would be a name that nobody has looked at.
             let newcomer = turn_away_others(newcomer).await?;
-            if newcomer.here.tls.is_some() {
-                return Some(HeardHello::Here(newcomer));
-            }
             let end = Unserved { cause: Cause::TlsHandshake, name: None, alert: Some(DECODE_ERROR) };
             return end.of(newcomer, &HelloFault::Record.to_string(), deadline).await;
         }

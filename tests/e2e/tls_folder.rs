@@ -125,7 +125,6 @@ fn sessions_are_made_of_what_a_listener_takes() {
             BOTH,
             Some((CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, NamedGroup::X25519)),
         ),
-        ("cipher_suites: ECDHE-RSA-AES128-GCM-SHA256", BOTH, None),
         ("cipher_suites: TLS_AES_128_GCM_SHA256", TLS12, None),
         ("groups: X25519MLKEM768", TLS12, None),
     ] {

@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_certificate_is_told_of_from_two_weeks_before_its_end_on() {
         let certificate = |name: &str, expires_ms: i64| {
-            json!({ "names": [format!("{name}.example")], "file": name, "expires_ms": expires_ms, "days_left": 0, "key": "", "chain": [],
+            json!({ "names": [format!("{name}.example")], "file": name, "expires_ms": expires_ms, "days_left": 0, "key": "", "chain": [], "stapled_until_ms": null,
                 "is_default": false })
         };
         let listener = json!({

@@ -271,6 +271,7 @@ fn certificates(tls: &ListenerTls, now_ms: u64) -> impl Iterator<Item = Certific
         days_left: identity.days_left(now),
         key: identity.facts.key.clone(),
         chain: identity.facts.chain.clone(),
+        stapled_until_ms: identity.staple.as_ref().map(|staple| staple.until.saturating_mul(1000)),
         is_default: place == 0 && tls.unknown_sni == UnknownSni::Default,
     })
 }

@@ -197,6 +197,8 @@ pub struct CertificateReport {
     pub key: String,
     /// Who each certificate of its chain is for, its own first.
     pub chain: Vec<String>,
+    /// Until when an answer of its authority is shown with it; `None`: there is none.
+    pub stapled_until_ms: Option<i64>,
     /// Clients see it that ask for a name which no certificate has, or for none.
     pub is_default: bool,
 }

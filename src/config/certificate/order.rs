@@ -15,11 +15,16 @@ use crate::config::error::quoted;
 /// The place of an issuer's certificate: caIssuers (RFC 5280 §4.2.2.1).
 const CA_ISSUERS: &str = "1.3.6.1.5.5.7.48.2";
 
+/// SignedCertificateTimestampList.
+const LOGGED: &str = "1.3.6.1.4.1.11129.2.4.2";
+
 /// What is wrong with a chain, as a predicate, and what would be right.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Disorder {
     pub(super) why: String,
     pub(super) cure: String,
+    /// It may be meant like this.
+    pub(super) is_doubtful: bool,
 }
 
 /// Looks for it. `is_root`: whether clients of this machine know a root of this name (in DER).
@@ -32,7 +37,11 @@ pub(super) fn disorder(
     let first = parsed.first().filter(|_| parsed.len() == chain.len())?;
     if parsed.len() == 1 {
         let place = ca_issuers(first).filter(|_| !is_self_issued(first))?;
-        return (!is_root(first.issuer().as_raw())).then(|| without(1, first, Some(place)));
+        // What public logs have seen a public authority has issued, and none of those does so without an intermediate. Another one may
+        // well be a root that clients know.
+        let is_doubtful = !is_logged(first);
+        let found = || Disorder { is_doubtful, ..without(1, first, Some(place)) };
+        return (!is_root(first.issuer().as_raw())).then(found);
     }
     // From the first one on, each behind those that it has issued.
     let mut order = vec![0];
@@ -51,6 +60,14 @@ pub(super) fn disorder(
     if let Some(strange) = strange {
         // Behind a root nothing is looked for.
         let open = *open?;
+        if is_root(parsed[open].issuer().as_raw()) {
+            let name = shown(parsed[strange].subject());
+            return Some(Disorder {
+                why: format!("has {name} (certificate {}), which has issued none of the others", strange + 1),
+                cure: "remove it: nobody needs it".to_owned(),
+                is_doubtful: true,
+            });
+        }
         return Some(match ca_issuers(&parsed[open]) {
             place @ Some(_) => without(open + 1, &parsed[open], place),
             None => {
@@ -72,6 +89,7 @@ pub(super) fn disorder(
             child + 1
         ),
         cure: format!("each certificate is followed by that of its issuer: {}", right.join(", ")),
+        is_doubtful: false,
     })
 }
 
@@ -83,7 +101,13 @@ fn without(number: usize, one: &X509Certificate<'_>, place: Option<String>) -> D
         None => "add its certificate behind the one that it has issued".to_owned(),
     };
     let which = if number == 1 { "its certificate".to_owned() } else { format!("certificate {number}") };
-    Disorder { why: format!("lacks the intermediate {issuer}, which has issued {which}"), cure }
+    let why = format!("lacks the intermediate {issuer}, which has issued {which}");
+    Disorder { why, cure, is_doubtful: false }
+}
+
+/// It bears the marks of public logs (RFC 6962 §3.3).
+fn is_logged(one: &X509Certificate<'_>) -> bool {
+    one.extensions().iter().any(|extension| extension.oid.to_id_string() == LOGGED)
 }
 
 fn is_self_issued(one: &X509Certificate<'_>) -> bool {
@@ -115,7 +139,9 @@ fn ca_issuers(one: &X509Certificate<'_>) -> Option<String> {
         let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else { return None };
         access.accessdescs.iter().find_map(|access| match &access.access_location {
             GeneralName::URI(uri) if access.access_method.to_id_string() == CA_ISSUERS => {
-                let is_plain = uri.len() <= 300 && uri.bytes().all(|byte| byte.is_ascii_graphic());
+                let is_plain = uri.starts_with("http")
+                    && uri.len() <= 300
+                    && uri.bytes().all(|byte| byte.is_ascii_graphic());
                 is_plain.then(|| (*uri).to_owned())
             }
             _ => None,

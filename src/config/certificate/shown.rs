@@ -1,7 +1,7 @@
 //! Which name gets which certificate, in lines for people.
 
 use std::fmt::Write as _;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::config::model::Config;
 use crate::config::model::tls::{Identity, ListenerTls, UnknownSni};
@@ -39,6 +39,11 @@ fn line(identity: &Identity, now: SystemTime) -> String {
     }
     // Writing to a text does not fail.
     let _ = write!(text, ": {}, {}, {}", file.display(), facts.key, days(identity.days_left(now)));
+    if let Some(staple) = &identity.staple {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let is_over = staple.until <= i64::try_from(now).unwrap_or(i64::MAX);
+        text.push_str(if is_over { ", its OCSP answer is over" } else { ", with an OCSP answer" });
+    }
     if facts.chain.len() > 1 {
         let _ = write!(text, ", issued by {}", facts.chain[1..].join(", then "));
     }

@@ -137,7 +137,8 @@ impl Fence {
         let (Ok(folder), Ok(path)) = (folder.canonicalize(), path.canonicalize()) else { return false };
         let secrets = self.in_force.iter().filter(|(using, _)| using.is_secret());
         let mut secrets = secrets.filter_map(|(_, secret)| secret.canonicalize().ok());
-        path.starts_with(folder) && path.is_file() && !secrets.any(|secret| secret == path)
+        // Whatever lies in a folder of certificates may be a key.
+        path.starts_with(folder) && path.is_file() && !secrets.any(|secret| path.starts_with(secret))
     }
 }
 

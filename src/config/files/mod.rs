@@ -78,7 +78,8 @@ impl Looked {
 
 fn of_names(found: &Matches) -> FileState {
     let mut hasher = DefaultHasher::new();
-    (&found.files, &found.unread).hash(&mut hasher);
+    // A folder that is new among those that are looked through has to be watched before anything is in it.
+    (&found.files, &found.folders, &found.unread).hash(&mut hasher);
     FileState::Names(hasher.finish())
 }
 

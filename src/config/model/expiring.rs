@@ -3,17 +3,38 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::tls::{ExpiredList, Identity, RevocationList};
-use super::{BackendConfig, Config, TargetConfig};
+use super::{BackendConfig, Config, ListenerConfig, TargetConfig};
+
+/// Less than these is soon.
+const DAYS: i64 = 14;
+
+impl ListenerConfig {
+    /// Its certificates that end within two weeks.
+    #[must_use]
+    pub fn expiring(&self, now: SystemTime) -> Vec<&Identity> {
+        let identities = self.tls.iter().flat_map(|tls| &tls.identities);
+        identities.map(|identity| &**identity).filter(|identity| identity.days_left(now) < DAYS).collect()
+    }
+
+    /// Lists of revoked certificates that should have been renewed, and what they are worth by now.
+    #[must_use]
+    pub fn overdue_lists(&self, now: SystemTime) -> Vec<(&RevocationList, ExpiredList)> {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let clients = self.tls.as_ref().and_then(|tls| tls.clients.as_ref());
+        let Some(revoked) = clients.and_then(|clients| clients.revoked.as_ref()) else { return Vec::new() };
+        let end = |list: &RevocationList| list.next_update.map(|next| u64::try_from(next).unwrap_or(0));
+        let overdue = revoked.newest().filter(|list| end(list).is_some_and(|end| end < now));
+        overdue.map(|list| (list, revoked.expired)).collect()
+    }
+}
 
 impl Config {
     /// Our own certificates that end within two weeks, each with the listener or target that shows it, or `admin`: a night
     /// without sleep that can still be had by day.
     #[must_use]
     pub fn expiring(&self, now: SystemTime) -> Vec<(&str, &Identity)> {
-        const DAYS: i64 = 14;
         let to_clients = self.listeners.iter().flat_map(|listener| {
-            let identities = listener.tls.iter().flat_map(|tls| &tls.identities);
-            identities.map(|identity| (listener.name.as_str(), &**identity))
+            listener.expiring(now).into_iter().map(|identity| (listener.name.as_str(), identity))
         });
         let to_backends = self.targets.iter().filter_map(|target| {
             // One target has one `upstream_tls`.
@@ -30,22 +51,23 @@ impl Config {
             .collect()
     }
 
+    /// Certificates whose chain may not be what is meant, each with the listener that shows it, and why.
+    pub fn doubtful_chains(&self) -> impl Iterator<Item = (&str, &Identity, &str)> {
+        let all = self.listeners.iter().flat_map(|listener| {
+            let identities = listener.tls.iter().flat_map(|tls| &tls.identities);
+            identities.map(|identity| (listener.name.as_str(), &**identity))
+        });
+        all.filter_map(|(owner, identity)| Some((owner, identity, identity.facts.doubt.as_deref()?)))
+    }
+
     /// Lists of revoked certificates that should have been renewed, each with the listener that asks it, and what it is worth by now.
     #[must_use]
     pub fn overdue_lists(&self, now: SystemTime) -> Vec<(&str, &RevocationList, ExpiredList)> {
-        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let all = self.listeners.iter().flat_map(|listener| {
-            let clients = listener.tls.as_ref().and_then(|tls| tls.clients.as_ref());
-            let revoked = clients.and_then(|clients| clients.revoked.as_ref());
-            let lists = revoked
-                .into_iter()
-                .flat_map(|revoked| revoked.lists.iter().map(|list| (list, revoked.expired)));
-            lists.map(|(list, expired)| (listener.name.as_str(), list, expired))
+            let overdue = listener.overdue_lists(now).into_iter();
+            overdue.map(|(list, expired)| (listener.name.as_str(), list, expired))
         });
-        let is_overdue = |list: &RevocationList| {
-            list.next_update.is_some_and(|next| u64::try_from(next).unwrap_or(0) < now)
-        };
-        all.filter(|(_, list, _)| is_overdue(list)).collect()
+        all.collect()
     }
 
     /// Names of the targets that take any certificate from their backends.

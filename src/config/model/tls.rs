@@ -92,6 +92,19 @@ pub struct Identity {
     pub expires: i64,
     /// What else is told of it.
     pub facts: IdentityFacts,
+    /// An answer of its authority that is shown with it; `None`: there is none.
+    pub staple: Option<Staple>,
+}
+
+/// An answer of an authority about one of its certificates (OCSP), which is shown with that.
+#[derive(Clone)]
+pub struct Staple {
+    /// Where it was read.
+    pub file: PathBuf,
+    /// When it ends, in seconds since 1970.
+    pub until: i64,
+    /// The chain and the key with it.
+    pub certified: Arc<CertifiedKey>,
 }
 
 /// What people want to know of a certificate.
@@ -103,12 +116,17 @@ pub struct IdentityFacts {
     pub chain: Vec<String>,
     /// The leaf says that it has issued itself.
     pub is_self_issued: bool,
+    /// What is strange about its chain, and may be meant like this.
+    pub doubt: Option<String>,
 }
 
 impl PartialEq for Identity {
     /// A key is what its certificate says, so equal chains have equal keys.
     fn eq(&self, other: &Identity) -> bool {
-        self.file == other.file && self.certified.cert == other.certified.cert
+        let answer = |one: &Identity| one.staple.as_ref().and_then(|staple| staple.certified.ocsp.clone());
+        self.file == other.file
+            && self.certified.cert == other.certified.cert
+            && answer(self) == answer(other)
     }
 }
 
@@ -122,6 +140,15 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
+    /// What clients are shown at this time, in seconds since 1970: with an answer of its authority while that is valid.
+    #[must_use]
+    pub fn shown(&self, now: impl FnOnce() -> i64) -> &Arc<CertifiedKey> {
+        match &self.staple {
+            Some(staple) if now() < staple.until => &staple.certified,
+            Some(_) | None => &self.certified,
+        }
+    }
+
     /// Days until the leaf ends, rounded down; negative when it has ended.
     #[must_use]
     pub fn days_left(&self, now: SystemTime) -> i64 {
@@ -166,10 +193,21 @@ pub struct Revoked {
 }
 
 impl Revoked {
-    /// When the first of the lists should be renewed, in seconds since 1970.
+    /// When the first of the lists should be renewed that is the newest of its issuer, in seconds since 1970.
     #[must_use]
     pub fn next_update(&self) -> Option<i64> {
-        self.lists.iter().filter_map(|list| list.next_update).min()
+        self.newest().filter_map(|list| list.next_update).min()
+    }
+
+    /// The newest list of each issuer.
+    pub fn newest(&self) -> impl Iterator<Item = &RevocationList> {
+        let end = |list: &RevocationList| list.next_update.unwrap_or(i64::MAX);
+        self.lists.iter().enumerate().filter_map(move |(place, list)| {
+            let mut others =
+                self.lists.iter().enumerate().filter(|(at, other)| *at != place && other.name == list.name);
+            let is_older = others.any(|(at, other)| (end(other), at) > (end(list), place));
+            (!is_older).then_some(list)
+        })
     }
 }
 

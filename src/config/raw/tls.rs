@@ -25,6 +25,8 @@ pub(in crate::config) use folder::{FoundCertificate, RawFolder};
 pub(in crate::config) struct RawIdentity {
     pub(in crate::config) cert: Field<PathBuf>,
     pub(in crate::config) key: Field<PathBuf>,
+    /// An answer of its authority.
+    pub(in crate::config) ocsp: Field<PathBuf>,
     /// Where something is said that is missing.
     pub(in crate::config) spot: Spot,
 }
@@ -40,7 +42,7 @@ impl RawIdentity {
 #[derive(Debug)]
 pub(in crate::config) enum RawCertificate {
     /// A file.
-    One(RawIdentity),
+    One(Box<RawIdentity>),
     /// All of a folder.
     Folder(RawFolder),
 }
@@ -182,7 +184,7 @@ fn certificate(item: &Node, shape: &Shape, reader: &mut Reader<'_>) -> Option<Ra
     let section = reader.section("an entry of `certificates`", item, shape)?;
     let spot = reader.spot_of(item);
     if let Some(entry) = section.find("dir") {
-        for key in ["cert_file", "cert_key"] {
+        for key in ["cert_file", "cert_key", "ocsp_file"] {
             if let Some(other) = section.find(key) {
                 let problem =
                     reader.report.at(other.key_place, format!("`dir` and `{key}` exclude each other"));
@@ -202,7 +204,7 @@ fn certificate(item: &Node, shape: &Shape, reader: &mut Reader<'_>) -> Option<Ra
     if section.is_misspelt("dir") {
         return None;
     }
-    Some(RawCertificate::One(identity(&section, ("cert_file", "cert_key"), spot, reader)))
+    Some(RawCertificate::One(Box::new(identity(&section, ("cert_file", "cert_key"), spot, reader))))
 }
 
 fn folder_path(text: &str) -> Result<String, Wrong> {
@@ -218,12 +220,14 @@ fn identity(
     spot: Spot,
     reader: &mut Reader<'_>,
 ) -> RawIdentity {
-    let mut read = |key: &'static str, using: PathUse| match section.find(key) {
+    let mut read = |key: &'static str, using: PathUse| match section.known(key) {
         Some(entry) => Field::read(file(entry, using, reader)),
         None if section.is_misspelt(key) => Field::Faulty,
         None => Field::Absent,
     };
-    RawIdentity { cert: read(cert, PathUse::Certificates), key: read(key, PathUse::PrivateKey), spot }
+    let (cert, key) = (read(cert, PathUse::Certificates), read(key, PathUse::PrivateKey));
+    // Clients have none, and there is no such key there.
+    RawIdentity { cert, key, ocsp: read("ocsp_file", PathUse::Certificates), spot }
 }
 
 fn file(entry: &Entry, using: PathUse, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {

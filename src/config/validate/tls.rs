@@ -1,6 +1,7 @@
 //! `tls` and `upstream_tls`: reads the files they name and checks that everything fits together.
 
 mod clients;
+mod folder;
 mod offers;
 mod trusted;
 
@@ -11,6 +12,7 @@ use rustls::pki_types::ServerName;
 use super::http2;
 use super::owner::KeyOwner;
 use super::show::name_of;
+use crate::config::certificate::staple::staple;
 use crate::config::certificate::{self, Mismatch};
 use crate::config::edit::Fix;
 use crate::config::effective::{EffectiveRows, number_of};
@@ -20,10 +22,7 @@ use crate::config::model::tls::{
 };
 use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
-use crate::config::raw::{
-    FoundCertificate, RawBackend, RawCertificate, RawFolder, RawIdentity, RawTarget, RawTls, Spoken,
-    server_name,
-};
+use crate::config::raw::{RawBackend, RawCertificate, RawIdentity, RawTarget, RawTls, Spoken, server_name};
 use crate::config::report::Report;
 pub(super) use trusted::authorities;
 
@@ -132,7 +131,7 @@ pub(super) fn served(
         let path = path(&format!("certificates[{index}]."));
         match certificate {
             RawCertificate::One(raw) => identities.extend(identity(raw, SERVER, report, rows, &path)),
-            RawCertificate::Folder(raw) => identities.extend(folder(raw, report, rows, &path)),
+            RawCertificate::Folder(raw) => identities.extend(folder::accept(raw, report, rows, &path)),
         }
     }
     if !tls.identity.is_written() && tls.certificates.is_empty() && !tls.is_faulty {
@@ -153,31 +152,6 @@ pub(super) fn served(
     let (cipher_suites, groups) = offers::accept(tls, oldest, &identities, report, rows, path);
     let alpn = AlpnProtocol::usual(false);
     ListenerTls { identities, clients, oldest, cipher_suites, groups, unknown_sni, alpn }
-}
-
-/// The certificates of a folder, of which each has to be right.
-fn folder(raw: &RawFolder, report: &mut Report, rows: &mut EffectiveRows, path: &str) -> Vec<Arc<Identity>> {
-    let spot = &raw.path.spot;
-    let mut all = Vec::with_capacity(raw.found.len());
-    let mut content = Vec::with_capacity(raw.found.len());
-    for FoundCertificate { cert, key, .. } in &raw.found {
-        let key_file = key.as_ref().unwrap_or(cert);
-        let read = certificate::chain(cert).and_then(|chain| Ok((chain, certificate::key(key_file)?)));
-        let read = read.and_then(|(chain, private)| {
-            content.push(number_of(chain.iter().map(|certificate| certificate.as_ref())));
-            content.extend(private.public_key().map(|public| number_of([public.as_ref()])));
-            certificate::identity(cert, chain, private, key_file)
-                .map_err(|(Mismatch::Certificate(wrong) | Mismatch::Key(wrong))| wrong)
-        });
-        match read {
-            Ok(identity) => all.push(Arc::new(identity)),
-            Err(wrong) => report.wrong(spot, "a file of `dir`", wrong),
-        }
-    }
-    let content: Vec<[u8; 8]> = content.into_iter().map(u64::to_be_bytes).collect();
-    let content = number_of(content.iter().map(|number| &number[..]));
-    rows.note_file(format!("{path}dir"), &raw.path.value, spot.origin.clone(), Some(content));
-    all
 }
 
 /// What the backends of a target are spoken to with.
@@ -340,8 +314,25 @@ fn identity(
     };
     rows.note_file(format!("{path}{written_key}"), &key.value, key_origin, content);
     match certificate::identity(&cert.value, chain, private, &key.value) {
-        Ok(identity) => Some(Arc::new(identity)),
-        Err(Mismatch::Certificate(wrong)) => {
+        Ok(mut identity) => {
+            if let Field::Given(ocsp) = &raw.ocsp {
+                match staple(&ocsp.value, &identity.certified) {
+                    Ok(staple) => {
+                        let content = staple.certified.ocsp.as_deref().map(|answer| number_of([answer]));
+                        rows.note_file(
+                            format!("{path}ocsp_file"),
+                            &ocsp.value,
+                            ocsp.spot.origin.clone(),
+                            content,
+                        );
+                        identity.staple = Some(staple);
+                    }
+                    Err(wrong) => report.wrong(&ocsp.spot, "`ocsp_file`", wrong),
+                }
+            }
+            Some(Arc::new(identity))
+        }
+        Err(Mismatch::Certificate(wrong) | Mismatch::NotInForce(wrong)) => {
             report.wrong(&cert.spot, &format!("`{cert_name}`"), wrong);
             None
         }

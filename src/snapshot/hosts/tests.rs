@@ -26,6 +26,7 @@ fn identity(names: &[&str]) -> Arc<Identity> {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         expires: 0,
         facts: Default::default(),
+        staple: None,
     })
 }
 

@@ -19,6 +19,7 @@ fn identities(names: &[&[&str]]) -> Vec<Arc<Identity>> {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             expires: 0,
             facts: Default::default(),
+            staple: None,
         })
     };
     names.iter().map(identity).collect()
@@ -27,8 +28,8 @@ fn identities(names: &[&[&str]]) -> Vec<Arc<Identity>> {
 /// The places of those that fit a client that asks for `name`.
 fn chosen(identities: &[Arc<Identity>], name: Option<&str>) -> Vec<usize> {
     let chooser = Chooser::new(identities);
-    let place = |key: &Arc<CertifiedKey>| {
-        identities.iter().position(|identity| Arc::ptr_eq(&identity.certified, key)).expect("one of them")
+    let place = |one: &Arc<Identity>| {
+        identities.iter().position(|identity| Arc::ptr_eq(identity, one)).expect("one of them")
     };
     chooser.candidates(name).iter().map(place).collect()
 }
@@ -143,4 +144,17 @@ fn nothing_is_heard_of_what_an_earlier_step_was_about() {
     assert_eq!(hearing(|| 1), (1, None));
     assert_eq!(hearing(|| ASKED.set(Some("www.test".into()))).1.as_deref(), Some("www.test"));
     assert_eq!(hearing(|| ()).1, None);
+}
+
+#[test]
+fn an_answer_of_the_authority_is_shown_while_it_is_valid() {
+    use crate::config::model::tls::Staple;
+    let all = identities(&[&["shop.test"]]);
+    let mut identity = (*all[0]).clone();
+    assert!(identity.shown(|| unreachable!("nobody need know what time it is")).ocsp.is_none());
+    let certified = Arc::new(CertifiedKey { ocsp: Some(b"good".to_vec()), ..(*identity.certified).clone() });
+    identity.staple = Some(Staple { file: "a.ocsp".into(), until: 1_000, certified });
+    let shown = |now: i64| identity.shown(|| now).ocsp.as_deref();
+    assert_eq!([999, 1_000, 1_001].map(shown), [Some(&b"good"[..]), None, None]);
+    assert_ne!(identity, *all[0], "what is shown differs");
 }

@@ -77,6 +77,7 @@ impl Lab {
             names: Vec::new(),
             expires: 0,
             facts: Default::default(),
+            staple: None,
         };
         others.push(authority.clone());
         let authorities = Authorities { file: "ca.pem".into(), certificates: others.into() };

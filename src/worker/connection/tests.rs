@@ -28,6 +28,7 @@ fn configs() -> (Arc<ServerConfig>, RootCertStore) {
         names,
         expires: 0,
         facts: Default::default(),
+        staple: None,
     })];
     let alpn = AlpnProtocol::usual(true);
     let tls = ListenerTls {

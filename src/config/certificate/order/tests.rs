@@ -27,13 +27,22 @@ fn telling(mut params: CertificateParams) -> CertificateParams {
     params
 }
 
+/// It bears a mark of a public log.
+fn logged(mut params: CertificateParams) -> CertificateParams {
+    let oid = [1, 3, 6, 1, 4, 1, 11129, 2, 4, 2];
+    params.custom_extensions.push(CustomExtension::from_oid_content(&oid, vec![4, 2, 0, 0]));
+    params
+}
+
 fn issued(params: CertificateParams, by: &Issuer<'_, impl SigningKey>) -> CertificateDer<'static> {
     params.signed_by(&KeyPair::generate().unwrap(), by).unwrap().der().clone()
 }
 
 fn said(chain: &[&CertificateDer<'static>]) -> String {
     let chain: Vec<CertificateDer<'static>> = chain.iter().map(|one| (*one).clone()).collect();
-    disorder(&chain, |_| false).map_or_else(String::new, |Disorder { why, cure }| format!("{why}; {cure}"))
+    disorder(&chain, |_| false).map_or_else(String::new, |Disorder { why, cure, is_doubtful }| {
+        format!("{}{why}; {cure}", if is_doubtful { "perhaps: " } else { "" })
+    })
 }
 
 #[test]
@@ -75,11 +84,21 @@ fn chains_are_told_that_are_out_of_order_or_have_a_gap_and_no_others() {
         said(&[&telling_leaf, upper_der]),
         "lacks the intermediate `Lower`, which has issued its certificate; its certificate is at http://ca.example/a.crt: add it behind the others, as PEM"
     );
-    assert!(said(&[&telling_leaf]).starts_with("lacks the intermediate `Lower`"));
+    assert!(said(&[&telling_leaf]).starts_with("perhaps: lacks the intermediate `Lower`"));
+    let logged = issued(logged(telling(params("leaf", false))), &lower);
+    assert!(
+        said(&[&logged]).starts_with("lacks the intermediate `Lower`"),
+        "no public authority issues from its root"
+    );
     assert_eq!(said(&[&telling_leaf, lower_der]), "", "what else clients know nobody can say");
     // The same name, and another key.
     let namesake = CertifiedIssuer::self_signed(params("Lower", true), KeyPair::generate().unwrap()).unwrap();
     assert!(said(&[&leaf, namesake.der()]).starts_with("lacks the intermediate `Lower`"));
+    // One too many, behind a chain that ends at a known root.
+    let extra = [leaf.clone(), lower_der.clone(), upper_der.clone(), other.der().clone()];
+    let known = |name: &[u8]| name == X509Certificate::from_der(root_der).unwrap().1.subject().as_raw();
+    let found = disorder(&extra, known).unwrap();
+    assert!(found.is_doubtful && found.why.starts_with("has `Other` (certificate 4), which has issued none"));
     // Whoever knows the root of a certificate needs nothing else.
     let of_root = issued(telling(params("leaf", false)), &root);
     let named = |name: &[u8]| name == X509Certificate::from_der(root_der).unwrap().1.subject().as_raw();

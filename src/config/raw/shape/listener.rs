@@ -54,6 +54,7 @@ pub(in crate::config::raw) const LISTENER_TLS: Shape = Shape {
     keys: &[
         TLS.key("cert_file"),
         TLS.key("cert_key"),
+        TLS.key("ocsp_file"),
         key(
             "certificates",
             Items(&Group(&LISTENER_CERTIFICATE)),

@@ -202,6 +202,7 @@ pub(in crate::config::raw) const TLS: Shape = Shape {
     keys: &[
         key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
         key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+        key("ocsp_file", Word(FILE), "An answer of its authority that is shown with it: an OCSP response in DER."),
         key("certificates", Items(&Group(&CERTIFICATE)), "More certificates, each for the names in it."),
         key("client_ca", Word(FILE), "Who issues the certificates that clients are asked for: a PEM file."),
         key("client_auth", Choice(|| names(ClientAuth::ALL)), "Whether clients need one.").or("required"),
@@ -251,6 +252,11 @@ pub(in crate::config::raw) const CERTIFICATE: Shape = Shape {
     keys: &[
         key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
         key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
+        key(
+            "ocsp_file",
+            Word(FILE),
+            "An answer of its authority that is shown with it: an OCSP response in DER.",
+        ),
         key("dir", Word(FILE), "All certificates of a folder, each with its key in it or beside it."),
     ],
 };

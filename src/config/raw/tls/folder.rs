@@ -55,6 +55,11 @@ pub(super) fn look(text: &str, spot: &Spot, reader: &mut Reader<'_>) -> Option<R
             fault = find(&path, &format!("*/{name}"), &mut names, reader).or(fault);
         }
     }
+    // Of a folder inside that nobody may look into (`lost+found`) nobody knows what is in it, and that is nobody's concern.
+    names.retain(|name| {
+        let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+        !name.symlink_metadata().is_err_and(|error| is_closed(&error))
+    });
     let wrong = |why: String| {
         let name = quoted(&path.display().to_string());
         Wrong::new(format!("is {name}, which {why}"), "a folder with certificates and their keys")

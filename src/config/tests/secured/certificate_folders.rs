@@ -1,4 +1,4 @@
-//! `tls.certificates[].dir`, `tls.unknown_sni`, `tls.client_crl`.
+//! `tls.certificates[].dir`, `tls.unknown_sni`, `tls.client_crl`, `tls.ocsp_file`.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -43,12 +43,21 @@ pub(in crate::config::tests) fn rows() -> Vec<(&'static str, String, Check)> {
     });
     let dir = folder.keep().display().to_string();
     let mut rows = Vec::new();
+    let (both, answer) = (Certs::shared().path("both.pem"), Certs::shared().path("a.ocsp"));
+    let is_stapled: Check = |c| {
+        let mut all = c.listeners.iter().filter_map(|listener| listener.tls.as_deref());
+        all.any(|tls| tls.identities.iter().any(|one| one.staple.is_some()))
+    };
     for (path, text) in [
         ("listeners.<name>.tls", front as fn(&str) -> String),
         ("targets.<name>.tls", |keys| target(keys).replacen("protocol: http, ", "", 1)),
     ] {
-        let text =
-            |more: &str| text(&format!("protocol: https, tls: {{certificates: [{{dir: {dir}}}], {more}}}"));
+        let whole = |keys: &str| text(&format!("protocol: https, tls: {{{keys}}}"));
+        let stapled = format!("cert_file: {both}, ocsp_file: {answer}");
+        rows.push((&*format!("{path}.ocsp_file").leak(), whole(&stapled), is_stapled));
+        let one = whole(&format!("certificates: [{{{stapled}}}]"));
+        rows.push((&*format!("{path}.certificates[].ocsp_file").leak(), one, is_stapled));
+        let text = |more: &str| whole(&format!("certificates: [{{dir: {dir}}}], {more}"));
         let has: Check = |c| tls(c).identities.len() == 1 && tls(c).identities[0].names == ["localhost"];
         rows.push((&*format!("{path}.certificates[].dir").leak(), text(""), has));
         let refuse: Check = |c| {
@@ -150,8 +159,8 @@ fn what_is_wrong_with_a_folder_is_told_all_at_once() {
     let broken = folder(|path| {
         let certs = path.join("certs");
         let (cert, _) = pair("a.example");
-        let (_, other) = pair("a.example");
-        write(&certs.join("a.pem"), &cert);
+        let (alone, other) = pair("a.example");
+        write(&certs.join("a.pem"), &alone);
         write(&certs.join("b.pem"), &cert);
         write(&certs.join("b.key"), &other);
         write(&certs.join("c.pem"), "nothing");
@@ -165,9 +174,9 @@ fn what_is_wrong_with_a_folder_is_told_all_at_once() {
         (
             &broken,
             vec![
+                "a file of `dir` is `certs/c.pem`, which has no certificate in it",
                 "a file of `dir` is `certs/a.pem`, which has a certificate and no private key",
                 "a file of `dir` is `certs/b.key`, which is not the key of the certificate in `certs/b.pem`",
-                "a file of `dir` is `certs/c.pem`, which has no certificate in it",
             ],
         ),
     ] {
@@ -219,4 +228,42 @@ fn lists_that_are_overdue_or_of_somebody_else_are_warned_of() {
         strange.len() == 1 && strange[0].contains("is one of `Clients`, who is none of those in `client_ca`"),
         "{strange:?}"
     );
+}
+
+#[test]
+fn what_tools_put_beside_certificates_is_nobodys_and_what_has_ended_is_left_out() {
+    let folder = folder(|path| {
+        let certs = path.join("certs");
+        let (cert, key) = pair("a.example");
+        // As certbot, lego, acme.sh and cert-manager do.
+        for (name, text) in [
+            ("fullchain.pem", &cert),
+            ("privkey.pem", &key),
+            ("cert.pem", &cert),
+            ("b.crt", &cert),
+            ("b.key", &key),
+        ] {
+            write(&certs.join(name), text);
+        }
+        for name in ["chain.pem", "b.issuer.crt", "ca.crt", "ca.cer"] {
+            std::fs::copy(Certs::shared().path("ca.pem"), certs.join(name)).unwrap();
+        }
+        for name in ["old.pem", "old.key"] {
+            std::fs::copy(Certs::shared().path(name), certs.join(name)).unwrap();
+        }
+    });
+    let loaded = showing(folder.path(), "").unwrap();
+    let files =
+        tls(&loaded.config).identities.iter().map(|one| one.file.file_name().unwrap().to_str().unwrap());
+    assert_eq!(files.collect::<Vec<_>>(), ["b.crt", "fullchain.pem"]);
+    let told = loaded
+        .warnings
+        .iter()
+        .any(|one| one.contains("old.pem`, which expired on 2002-02-03") && one.ends_with("it is left out"));
+    assert!(told, "{:?}", loaded.warnings);
+    for name in ["b.crt", "b.key", "fullchain.pem", "privkey.pem", "cert.pem"] {
+        std::fs::remove_file(folder.path().join("certs").join(name)).unwrap();
+    }
+    let said = showing(folder.path(), "").unwrap_err().to_string();
+    assert!(said.contains("which has no certificate in it that can be shown"), "{said}");
 }

@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa,
-    KeyIdMethod, KeyPair, KeyUsagePurpose, SerialNumber,
+    KeyIdMethod, KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize, SerialNumber,
 };
 
 use super::*;
+use crate::config::certificate::staple::tests::response;
 
 /// Certificates and keys in a folder of their own, and files that are something else.
 pub(in crate::config::tests) struct Certs(tempfile::TempDir);
@@ -33,7 +34,8 @@ impl Certs {
     fn new() -> Certs {
         let certs = Certs(tempfile::tempdir().unwrap());
         for (name, host) in [("a", "localhost"), ("b", "Shop.example")] {
-            let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+            let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+            params.serial_number = Some(SerialNumber::from(if name == "a" { 7_u64 } else { 8 }));
             certs.issue(name, params);
         }
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
@@ -51,6 +53,14 @@ impl Certs {
         certs.write("both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
         certs.write("reversed.pem", &format!("{}{}", read("ca.pem"), read("a.pem")));
         certs.revoke();
+        let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).unwrap();
+        let certificate =
+            CertificateParams::new(vec!["rsa.example".to_owned()]).unwrap().self_signed(&rsa).unwrap();
+        certs.write("rsa.pem", &format!("{}{}", certificate.pem(), rsa.serialize_pem()));
+        for (file, serial, says) in [("a.ocsp", 7, 0), ("b.ocsp", 8, 0), ("revoked.ocsp", 7, 1)] {
+            let answer = response(0, serial, says, Some("30000101000000Z"));
+            std::fs::write(certs.0.path().join(file), answer).unwrap();
+        }
         std::fs::create_dir(certs.0.path().join("pairs")).unwrap();
         certs.write("pairs/both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
         certs.write("tokens", "ci operate 0123456789abcdef\n");
@@ -115,6 +125,20 @@ impl Certs {
             self.write(&format!("{name}.pem"), &list.pem().unwrap());
             std::fs::write(self.0.path().join(format!("{name}.der")), list.der()).unwrap();
         }
+        let forged = CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2001, 1, 1),
+            next_update: rcgen::date_time_ymd(3000, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: Vec::new(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "Clients");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let namesake = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        self.write("forged-crl.pem", &forged.signed_by(&namesake).unwrap().pem().unwrap());
         self.write("bad-crl.pem", "-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n");
     }
 
@@ -228,12 +252,30 @@ fn every_broken_set_up_has_a_message_of_its_own() {
             revoking("bad-crl.pem"),
             "`client_crl` is `bad-crl.pem`, which has a list (number 1) that is damaged",
         ),
+        (
+            revoking("forged-crl.pem"),
+            "`client_crl` is `forged-crl.pem`, which does not bear the signature of `Clients`",
+        ),
         (revoking("[crl.pem, crl.pem]"), "`client_crl` is `crl.pem`, which is there already"),
         (revoking("{a: b}"), "`client_crl` is a mapping (`key: value`)"),
         (revoking("[]"), "`client_crl` is an empty list"),
         (
             revoking("crl.pem, client_crl_expired: drop"),
             "`client_crl_expired` is `drop`, which does not exist",
+        ),
+        (client("ocsp_file: no.ocsp"), "`ocsp_file` is `no.ocsp`, which does not exist"),
+        (client("ocsp_file: text.pem"), "`ocsp_file` is `text.pem`, which is no OCSP response"),
+        (
+            client("ocsp_file: b.ocsp"),
+            "`ocsp_file` is `b.ocsp`, which is an answer about another certificate",
+        ),
+        (
+            client("ocsp_file: revoked.ocsp"),
+            "`ocsp_file` is `revoked.ocsp`, which says that the certificate is revoked",
+        ),
+        (
+            client("certificates: [{cert_file: b.pem, cert_key: b.key, ocsp_file: a.ocsp}]"),
+            "`ocsp_file` is `a.ocsp`, which is an answer about another certificate",
         ),
         (client("min_version: 1.1"), "`min_version` is `1.1`, which is not supported"),
         (client("certificates: []"), "`certificates` is empty"),

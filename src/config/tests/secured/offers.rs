@@ -67,6 +67,14 @@ fn what_is_no_suite_and_no_group_is_told_with_what_is_one() {
             "cipher_suites: ECDHE-ECDSA-AES128-GCM-SHA256, min_version: 1.3",
             "`cipher_suites` has none of TLS 1.3, and `min_version: 1.3` speaks nothing else",
         ),
+        (
+            "cipher_suites: ECDHE-ECDSA-AES128-GCM-SHA256, groups: X25519MLKEM768",
+            "all of `groups` are of TLS 1.3 and all of `cipher_suites` of TLS 1.2: no session could be made",
+        ),
+        (
+            "cipher_suites: ECDHE-RSA-AES128-GCM-SHA256",
+            "none of `cipher_suites` is for the key of a certificate here: ECDSA P-256",
+        ),
         ("groups: secp256k1", "`groups` is `secp256k1`, which does not exist"),
         ("groups: [x25519, 7]", "`groups` is the number `7`"),
         ("groups: []", "`groups` is an empty list"),
@@ -92,9 +100,9 @@ fn what_a_choice_costs_is_said() {
         ["none is of TLS 1.2", "none is with ChaCha20"]
     );
     assert_eq!(warned("cipher_suites: TLS_CHACHA20_POLY1305_SHA256, min_version: 1.3"), [""; 0]);
-    let rsa = warned("cipher_suites: [ECDHE-RSA-CHACHA20-POLY1305]");
-    assert_eq!(rsa[0], "none is of TLS 1.3");
-    assert!(rsa.len() == 2 && rsa[1].starts_with("none of TLS 1.2 is for the certificate "), "{rsa:?}");
+    let rsa = warned("cipher_suites: [ECDHE-RSA-CHACHA20-POLY1305, TLS_AES_128_GCM_SHA256]");
+    assert!(rsa.len() == 1 && rsa[0].starts_with("none of TLS 1.2 is for the certificate "), "{rsa:?}");
+    assert_eq!(warned("cipher_suites: ECDHE-ECDSA-CHACHA20-POLY1305"), ["none is of TLS 1.3"]);
     assert_eq!(
         warned("groups: secp384r1").iter().map(|one| one.split(' ').nth(1).unwrap()).collect::<Vec<_>>(),
         ["`X25519MLKEM768`", "`x25519`", "`secp256r1`"]

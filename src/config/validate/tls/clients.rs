@@ -78,10 +78,11 @@ fn revoked(
         rows.note_file(path, &file.value, file.spot.origin.clone(), Some(content));
         let Some(authorities) = authorities else { continue };
         let name = quoted(&file.value.display().to_string());
-        if let Some((place, why)) = revoked::unusable(&of_file, &authorities.certificates) {
+        if let Some(forged) = of_file.iter().find(|list| revoked::is_forged(list, &authorities.certificates))
+        {
             let wrong = Wrong::new(
-                format!("is {name}, whose list number {} can't be used: {why}", place + 1),
-                "complete lists in the form of RFC 5280",
+                format!("is {name}, which does not bear the signature of {}", quoted(&forged.issuer)),
+                "lists that authorities in `client_ca` have signed",
             );
             report.wrong(&file.spot, "`client_crl`", wrong);
             is_whole = false;
@@ -89,7 +90,7 @@ fn revoked(
         }
         for list in of_file.iter().filter(|list| !revoked::is_of(list, &authorities.certificates)) {
             let message = format!(
-                "the revocation list {name} is one of {}, who is none of those in `client_ca`: of certificates that others have issued it says nothing",
+                "the revocation list {name} is one of {}, who is none of those in `client_ca`: it counts where clients send that one's certificate along with theirs",
                 quoted(&list.issuer)
             );
             report.warn(&file.spot, &message);

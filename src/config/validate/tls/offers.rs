@@ -24,7 +24,14 @@ pub(super) fn accept(
         note(names, written, path("cipher_suites"), rows);
         suites = judged_suites(written, oldest, identities, report);
     }
+    let is_old = !suites.is_empty() && suites.iter().all(|suite| !suite.is_new());
     if let Field::Given(written) = &tls.groups {
+        if is_old && written.value.iter().all(|group| group.is_post_quantum()) {
+            let message = "all of `groups` are of TLS 1.3 and all of `cipher_suites` of TLS 1.2: no session could be made";
+            report
+                .spot(&written.spot, message)
+                .expected("a group such as `x25519` beside them, or a suite of TLS 1.3");
+        }
         note(written.value.iter().map(|group| name_of(KeyGroup::ALL, *group)), written, path("groups"), rows);
         warn_of_groups(written, report);
         groups.clone_from(&written.value);
@@ -72,12 +79,27 @@ fn judged_suites(
             costs.push("none is of TLS 1.2, so clients that speak nothing newer get no session".to_owned());
         }
         // What clients of TLS 1.2 can use of the certificates depends on their keys.
-        for identity in identities.iter().filter(|_| has_old) {
+        let is_of_use = |identity: &&Arc<Identity>| {
             let is_rsa = identity.facts.key.starts_with("RSA");
-            if !has(&|suite| !suite.is_new() && suite.is_rsa() == is_rsa) {
-                let (file, key) = (identity.file.display(), &identity.facts.key);
-                costs.push(format!("none of TLS 1.2 is for the certificate {file}, whose key is {key}"));
-            }
+            has(&|suite| !suite.is_new() && suite.is_rsa() == is_rsa)
+        };
+        let serves = |name: &String| identities.iter().filter(is_of_use).any(|one| one.names.contains(name));
+        // One of two for the same names is enough.
+        let is_idle = |identity: &&Arc<Identity>| !is_of_use(identity) && !identity.names.iter().all(serves);
+        let idle: Vec<&Arc<Identity>> = identities.iter().filter(|_| has_old).filter(is_idle).collect();
+        if !has_new && !idle.is_empty() && idle.len() == identities.len() {
+            let message = format!(
+                "none of `cipher_suites` is for the key of a certificate here: {}",
+                idle[0].facts.key
+            );
+            report.spot(&written.spot, message).expected("a suite for that kind of key, or one of TLS 1.3");
+        } else if let Some(first) = idle.first() {
+            let more = match idle.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let (file, key) = (first.file.display(), &first.facts.key);
+            costs.push(format!("none of TLS 1.2 is for the certificate {file}{more}, whose key is {key}"));
         }
     }
     if !has(&|suite| suite.is_chacha()) {

@@ -1,0 +1,103 @@
+//! Tells of certificates and of lists of revoked ones that come to their end while the process runs.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::runtime::Runtime;
+
+use crate::config::model::tls::ExpiredList;
+use crate::events;
+use crate::lasting::again;
+use crate::reload::Reloader;
+use crate::snapshot::Snapshot;
+
+/// From one look to the next.
+const LOOK: Duration = Duration::from_secs(3600);
+
+/// What was told of: whose it is, where it was read, and when it ends.
+type Told = HashSet<(String, PathBuf, i64)>;
+
+/// Goes on looking until the process ends. What is near its end at the start is told of there.
+pub(super) fn watch(control: &Runtime, reloader: &Arc<Reloader>) {
+    let (told, reloader) = (Arc::<Mutex<Told>>::default(), Arc::clone(reloader));
+    let looks = async move || {
+        let mut looks = tokio::time::interval(LOOK);
+        let mut is_first = true;
+        loop {
+            looks.tick().await;
+            if let Some(snapshot) = reloader.snapshots.current() {
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                look(&snapshot, SystemTime::now(), &mut told, is_first);
+            }
+            is_first = false;
+        }
+    };
+    control.spawn(again("what comes to its end", looks));
+}
+
+/// Tells of what has come near its end since the last look; gives how much that is. `is_known`: it was told of elsewhere.
+fn look(snapshot: &Snapshot, now: SystemTime, told: &mut Told, is_known: bool) -> usize {
+    let (mut all, mut count) = (Told::new(), 0);
+    for listener in &snapshot.listeners {
+        let name = &listener.config.name;
+        for identity in listener.config.expiring(now) {
+            let one = (name.clone(), identity.file.clone(), identity.expires);
+            if !told.contains(&one) && !is_known {
+                events::certificate_expires(name, &identity.file, identity.days_left(now));
+                count += 1;
+            }
+            all.insert(one);
+        }
+        for (list, expired) in listener.config.overdue_lists(now) {
+            let one = (name.clone(), list.file.clone(), list.next_update.unwrap_or_default());
+            if !told.contains(&one) && !is_known {
+                events::revocation_list_overdue(name, &list.file, &list.issuer, expired == ExpiredList::Keep);
+                count += 1;
+            }
+            all.insert(one);
+        }
+    }
+    // What has been renewed is told of anew when it ends.
+    *told = all;
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Flags, load_text};
+    use crate::snapshot::Snapshots;
+
+    #[test]
+    fn what_ends_is_told_of_once_and_again_when_it_was_renewed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let snapshots = Snapshots::new();
+        let draft = |days: u64| {
+            let mut params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).expect("a name");
+            params.not_after = (SystemTime::now() + Duration::from_secs(days * 86_400 + 60)).into();
+            let certificate = params.self_signed(&key).expect("a certificate");
+            let text = format!("{}{}", certificate.pem(), key.serialize_pem());
+            std::fs::write(folder.path().join("a.pem"), text).expect("written");
+            let text = "targets: {web: {protocol: https, listener: 1, tls: {cert_file: a.pem}, backends: [{host: a, port: 1}]}}";
+            let loaded = load_text(text, "t.yaml", folder.path(), &Flags::default(), &|_| None);
+            snapshots.prepare(&loaded.unwrap_or_else(|problems| panic!("{problems}")).config)
+        };
+        let mut told = Told::new();
+        let now = SystemTime::now();
+        let later = |days: u64| now + Duration::from_secs(days * 86_400);
+        let first = draft(30);
+        let counts: Vec<usize> = [(0, true), (1, false), (20, false), (21, false)]
+            .into_iter()
+            .map(|(days, is_known)| look(first.snapshot(), later(days), &mut told, is_known))
+            .collect();
+        assert_eq!(counts, [0, 0, 1, 0]);
+        let renewed = draft(90);
+        let counts = [21, 80, 81].map(|days| look(renewed.snapshot(), later(days), &mut told, false));
+        assert_eq!(counts, [0, 1, 0]);
+        let known = draft(5);
+        assert_eq!(look(known.snapshot(), now, &mut told, true), 0, "the start has told it");
+    }
+}
