@@ -172,3 +172,23 @@ fn probes_of_a_balancer_in_front_come_for_nobody() {
     until_ended(&keel, Cause::AccessDenied, 1);
     until_ended(&keel, Cause::RateLimited, 1);
 }
+
+/// rustls reads over a warning in front of a hello: whoever sent one was decrypted by the default certificate, whatever name came behind.
+#[test]
+fn a_warning_in_front_of_a_hello_gets_nobody_around_the_name() {
+    let ear = Ear::start();
+    let warning = [21, 3, 3, 0, 2, 1, 90];
+    let routes = "
+      - {match: {host: mail.example}, passthrough: true, target: mail}
+      - {target: rest}";
+    let all = [("mail", ear.address), ("rest", ear.address)];
+    for protocol in ["tcp", "https"] {
+        let keel = Keel::start(&config_of(&format!("protocol: {protocol}\n    TLS"), routes, &all));
+        for name in ["mail.example", "shop.example"] {
+            let came = tell(keel.address(), &[&warning[..], &hello_for(name)].concat());
+            assert_eq!(came, [21, 3, 3, 0, 2, 2, 50], "{protocol} {name}");
+        }
+        until_ended(&keel, Cause::TlsHandshake, 2);
+    }
+    assert_eq!(ear.take().len(), 0);
+}

@@ -10,7 +10,8 @@ use evenkeel::message::Cause;
 use fake_backend::{Authority, Issued};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
-    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SerialNumber,
+    CrlDistributionPoint, CrlIssuingDistributionPoint, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair,
+    KeyUsagePurpose, RevokedCertParams, SerialNumber,
 };
 use rustls::{AlertDescription, ClientConfig};
 
@@ -42,6 +43,11 @@ impl Issuing {
 
     /// A list of these, to be renewed so many seconds from now on.
     fn list(&self, revoked: &[u64], seconds: i64) -> String {
+        self.list_of(revoked, seconds, None)
+    }
+
+    /// The same of a part of its certificates: those that say that their list is at this place.
+    fn list_of(&self, revoked: &[u64], seconds: i64, part: Option<&str>) -> String {
         let revoked = revoked.iter().map(|serial| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),
             revocation_time: rcgen::date_time_ymd(2020, 1, 1),
@@ -54,7 +60,10 @@ impl Issuing {
             this_update: rcgen::date_time_ymd(2020, 1, 1),
             next_update: next.into(),
             crl_number: SerialNumber::from(1),
-            issuing_distribution_point: None,
+            issuing_distribution_point: part.map(|uri| CrlIssuingDistributionPoint {
+                distribution_point: CrlDistributionPoint { uris: vec![uri.to_owned()] },
+                scope: None,
+            }),
             revoked_certs: revoked.collect(),
             key_identifier_method: KeyIdMethod::Sha256,
         };
@@ -171,4 +180,36 @@ fn a_list_that_should_have_been_renewed_is_kept_or_refuses() {
         until_ended(&keel, Cause::ClientCertificate, ends);
         drop(keel);
     }
+}
+
+#[test]
+fn whoever_is_in_any_list_of_his_issuer_is_out() {
+    let (authority, issuing) = (Authority::new("test authority"), Issuing::new("Clients"));
+    let backends = fakes(1);
+    let own = authority.issue(["localhost"]);
+    let ca = issuing.0.pem();
+    // The older one, the newer one, and one of a part of which no certificate says to be.
+    let lists = [
+        issuing.list(&[7], -3600),
+        issuing.list(&[8], 3600),
+        issuing.list_of(&[9], 3600, Some("http://ca.example/9.crl")),
+    ];
+    let files = [
+        ("own.pem", &*own.cert_pem),
+        ("own.key", &own.key_pem),
+        ("ca.pem", &ca),
+        ("a.crl", &lists[0]),
+        ("b.crl", &lists[1]),
+        ("c.crl", &lists[2]),
+    ];
+    let mut config = config(Protocol::Http, &[backends[0].addr()]);
+    let keys = "cert_file: own.pem, cert_key: own.key, client_ca: ca.pem, client_crl: [a.crl, b.crl, c.crl], client_crl_expired: refuse";
+    config.listeners[0].tls = Some(listener_tls(keys, &files));
+    assert_eq!(config.overdue_lists(SystemTime::now()).len(), 0, "there is a newer one of that issuer");
+    let keel = Keel::start(&config);
+    for (serial, wanted) in [(7, false), (8, false), (9, false), (10, true)] {
+        let client = client(&authority, &issuing.issue(serial), true);
+        assert_eq!(ask(keel.address(), &client).is_ok(), wanted, "{serial}");
+    }
+    until_ended(&keel, Cause::ClientCertificate, 3);
 }

@@ -16,6 +16,8 @@ const TEXT: &str = "{time} {client} {listener} {target} {backend} \"{method_path
 const TEXT_TCP: &str = "{time} {client} {listener} {target} {backend} tcp {cause} in={bytes_in} out={bytes_out} \
                         ms={duration_ms} connect={connect_ms} attempts={attempts} earlier_causes={earlier_causes} \
                         tls={tls}";
+/// Behind that where its client has asked for a name under TLS.
+const TEXT_ASKED: &str = " tls_sni={tls_sni} route={route}";
 /// Behind it where there are several routes.
 const TEXT_ROUTE: &str = " route={route}";
 /// Behind that where the route has a cache.
@@ -55,6 +57,7 @@ struct TextLayout {
     routed: Template,
     cached: Template,
     tcp: Template,
+    asked: Template,
     /// Behind a call of gRPC.
     call: Template,
     /// Behind a request that may be traced.
@@ -74,6 +77,7 @@ impl Form {
                 routed: own(&[TEXT, TEXT_ROUTE]),
                 cached: own(&[TEXT, TEXT_ROUTE, TEXT_CACHE]),
                 tcp: own(&[TEXT_TCP]),
+                asked: own(&[TEXT_TCP, TEXT_ASKED]),
                 call: own(&[TEXT_CALL]),
                 traced: own(&[TEXT_TRACED]),
                 sampled: sampled.then(|| own(&[TEXT_SAMPLED])),
@@ -102,9 +106,10 @@ impl Form {
             Layout::Json { sampled } => return json::write(room, facts, clock, *sampled),
             Layout::Lines(template) => write_pieces(room, template.pieces(), facts, clock)?,
             Layout::Text(layout) => {
-                let TextLayout { http, routed, cached, tcp, call, traced, sampled } = &**layout;
+                let TextLayout { http, routed, cached, tcp, asked, call, traced, sampled } = &**layout;
                 let record = facts.record;
                 let template = match record.kind {
+                    RecordKind::Tcp if facts.said.is_some_and(|said| said.sni.is_some()) => asked,
                     RecordKind::Tcp => tcp,
                     _ if record.cache.is_some() => cached,
                     _ if facts.route.is_some() => routed,

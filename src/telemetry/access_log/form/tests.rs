@@ -222,6 +222,13 @@ fn a_tcp_connection_has_no_head_whatever_is_passed() {
         "2026-11-20T11:38:40.501Z [::1]:9 web #3 #77 tcp tunnel_idle in=0 out=0 ms=3601000.000 connect=0.000 \
          attempts=1 earlier_causes=- tls=-\n"
     );
+    // Of one that was routed by the name it has asked for.
+    let (route, names) = (RouteName::new("mail;passthrough"), names());
+    let said = SeldomSaid { sni: Some("mail.example".into()), ..SeldomSaid::default() };
+    let facts = Facts::new(&record, None, &names, Share::ALL).on(Some(&route)).with(Some(&said));
+    let form = Form::new(&LogFormat::Text, Share::ALL);
+    let text = text_of(|room| form.write(room, &facts, &mut (&mut Stamps::default(), WALL)));
+    assert!(text.ends_with(" tls=- tls_sni=mail.example route=mail;passthrough\n"), "{text}");
     assert_eq!(
         parsed(&record, Some(&usual())),
         json!({
