@@ -16,7 +16,7 @@ const TEXT: &str = "{time} {client} {listener} {target} {backend} \"{method_path
 const TEXT_TCP: &str = "{time} {client} {listener} {target} {backend} tcp {cause} in={bytes_in} out={bytes_out} \
                         ms={duration_ms} connect={connect_ms} attempts={attempts} earlier_causes={earlier_causes} \
                         tls={tls}";
-/// Behind that where its client has asked for a name under TLS.
+/// Behind that where it was passed through by the name that its client has asked for.
 const TEXT_ASKED: &str = " tls_sni={tls_sni} route={route}";
 /// Behind it where there are several routes.
 const TEXT_ROUTE: &str = " route={route}";
@@ -109,7 +109,7 @@ impl Form {
                 let TextLayout { http, routed, cached, tcp, asked, call, traced, sampled } = &**layout;
                 let record = facts.record;
                 let template = match record.kind {
-                    RecordKind::Tcp if facts.said.is_some_and(|said| said.sni.is_some()) => asked,
+                    RecordKind::Tcp if facts.route.is_some() => asked,
                     RecordKind::Tcp => tcp,
                     _ if record.cache.is_some() => cached,
                     _ if facts.route.is_some() => routed,
