@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::SystemTime;
 
 use thiserror::Error;
 use tokio::runtime::Runtime;
@@ -19,7 +18,6 @@ use crate::access::Networks;
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::cache::store::CacheStore;
 use crate::config::model::Config;
-use crate::config::model::tls::ExpiredList;
 use crate::events;
 use crate::lasting::again;
 use crate::net::{now, socket};
@@ -128,7 +126,7 @@ impl Server {
         warn_of_small_backlog();
         warn_of_unverified_backends(config);
         warn_of_made_keys(config);
-        warn_of_expiry(config);
+        endings::warn(config);
 
         let snapshots = Snapshots::new();
         let draft = snapshots.prepare(config);
@@ -403,16 +401,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.finish();
-    }
-}
-
-fn warn_of_expiry(config: &Config) {
-    let now = SystemTime::now();
-    for (owner, identity) in config.expiring(now) {
-        events::certificate_expires(owner, &identity.file, identity.days_left(now));
-    }
-    for (owner, list, expired) in config.overdue_lists(now) {
-        events::revocation_list_overdue(owner, &list.file, &list.issuer, expired == ExpiredList::Keep);
     }
 }
 

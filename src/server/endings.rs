@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use tokio::runtime::Runtime;
 
-use crate::config::model::tls::ExpiredList;
+use crate::config::model::Config;
+use crate::config::model::tls::{ExpiredList, RevocationList};
 use crate::events;
 use crate::lasting::again;
 use crate::reload::Reloader;
@@ -18,6 +19,21 @@ const LOOK: Duration = Duration::from_secs(3600);
 
 /// What was told of: whose it is, where it was read, and when it ends.
 type Told = HashSet<(String, PathBuf, i64)>;
+
+/// Tells of what is near its end when the process starts.
+pub(super) fn warn(config: &Config) {
+    let now = SystemTime::now();
+    for (owner, identity) in config.expiring(now) {
+        events::certificate_expires(owner, &identity.file, identity.days_left(now));
+    }
+    for (owner, list, expired) in config.overdue_lists(now) {
+        overdue(owner, list, expired);
+    }
+}
+
+fn overdue(owner: &str, list: &RevocationList, expired: ExpiredList) {
+    events::revocation_list_overdue(owner, &list.file, &list.issuer, expired == ExpiredList::Keep);
+}
 
 /// Goes on looking until the process ends. What is near its end at the start is told of there.
 pub(super) fn watch(control: &Runtime, reloader: &Arc<Reloader>) {
@@ -53,7 +69,7 @@ fn look(snapshot: &Snapshot, now: SystemTime, told: &mut Told, is_known: bool) -
         for (list, expired) in listener.config.overdue_lists(now) {
             let one = (name.clone(), list.file.clone(), list.next_update.unwrap_or_default());
             if !told.contains(&one) && !is_known {
-                events::revocation_list_overdue(name, &list.file, &list.issuer, expired == ExpiredList::Keep);
+                overdue(name, list, expired);
                 count += 1;
             }
             all.insert(one);

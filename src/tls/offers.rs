@@ -12,7 +12,7 @@ use crate::config::model::tls::offers::{CipherSuite, KeyGroup};
 
 /// The provider with what a listener has chosen of it.
 pub(super) fn provider_of(tls: &ListenerTls) -> Arc<CryptoProvider> {
-    let is_usual = tls.groups.is_empty() || tls.groups == KeyGroup::USUAL;
+    let is_usual = tls.groups == KeyGroup::USUAL;
     if tls.cipher_suites.is_empty() && is_usual {
         return provider();
     }

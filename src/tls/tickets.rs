@@ -236,15 +236,7 @@ mod tests {
     #[test]
     fn keys_that_nobody_uses_any_more_are_forgotten_with_the_next_rotation() {
         let tickets = Tickets::default();
-        let tls = |oldest| ListenerTls {
-            identities: Vec::new(),
-            cipher_suites: Vec::new(),
-            groups: Vec::new(),
-            unknown_sni: Default::default(),
-            clients: None,
-            oldest,
-            alpn: Vec::new(),
-        };
+        let tls = |oldest| ListenerTls { oldest, ..ListenerTls::showing(Vec::new()) };
         let used = tickets.of(&tls(TlsVersion::V12));
         drop(tickets.of(&tls(TlsVersion::V13)));
         assert_eq!(
@@ -271,15 +263,7 @@ mod tests {
 
     #[test]
     fn keys_last_as_long_as_a_listener_has_them() {
-        let of = |oldest| ListenerTls {
-            identities: Vec::new(),
-            cipher_suites: Vec::new(),
-            groups: Vec::new(),
-            unknown_sni: Default::default(),
-            clients: None,
-            oldest,
-            alpn: Vec::new(),
-        };
+        let of = |oldest| ListenerTls { oldest, ..ListenerTls::showing(Vec::new()) };
         let tickets = Tickets::default();
         drop(tickets.of(&of(TlsVersion::V12)));
         let held = tickets.of(&of(TlsVersion::V13));

@@ -45,41 +45,35 @@ pub(super) enum HeardHello {
 
 /// Hears what the client asks for, within `deadline`. `None`: the connection is over, and what could be said and recorded of that was.
 pub(super) async fn hear(mut newcomer: Newcomer, deadline: &Deadline) -> Option<HeardHello> {
-    let said = newcomer.listen(deadline).await?;
-    let hello = match said {
-        Said::Hello(hello) => hello,
+    let malformed =
+        |fault: HelloFault| (Unserved::told(Cause::TlsHandshake, DECODE_ERROR), fault.to_string());
+    let (end, why) = match newcomer.listen(deadline).await? {
+        Said::Hello(hello) => {
+            let client = newcomer.peer.client.map(|client| client.ip);
+            match newcomer.here.find_hello(hello.name.as_deref(), &hello.protocols, client) {
+                HelloVerdict::Here => return Some(HeardHello::Here(newcomer)),
+                HelloVerdict::Through(place) => {
+                    let beginning = pass_on(&mut newcomer, place, hello.name)?;
+                    return Some(HeardHello::Through(newcomer, beginning));
+                }
+                HelloVerdict::Nowhere => {
+                    let why = format!("it asks for {}", hello.name.as_deref().unwrap_or("no name"));
+                    let end = Unserved::told(Cause::UnknownSni, UNRECOGNIZED_NAME);
+                    (Unserved { name: hello.name, ..end }, why)
+                }
+            }
+        }
         Said::Other => {
             // Whatever else may come before a hello is nobody's here: behind it would be a name that nobody has looked at.
-            let newcomer = turn_away_others(newcomer).await?;
-            let end = Unserved { cause: Cause::TlsHandshake, name: None, alert: Some(DECODE_ERROR) };
-            return end.of(newcomer, &HelloFault::Record.to_string(), deadline).await;
+            newcomer = turn_away_others(newcomer).await?;
+            malformed(HelloFault::Record)
         }
-        Said::Fault(fault) => {
-            let end = Unserved { cause: Cause::TlsHandshake, name: None, alert: Some(DECODE_ERROR) };
-            return end.of(newcomer, &fault.to_string(), deadline).await;
-        }
-        Said::Gone(why) => {
-            let end = Unserved { cause: Cause::ClientGone, name: None, alert: None };
-            return end.of(newcomer, &why, deadline).await;
-        }
-        Said::Late => {
-            let end = Unserved { cause: Cause::TlsTimeout, name: None, alert: None };
-            return end.of(newcomer, "", deadline).await;
-        }
+        Said::Fault(fault) => malformed(fault),
+        Said::Gone(why) => (Unserved { cause: Cause::ClientGone, name: None, alert: None }, why),
+        Said::Late => (Unserved { cause: Cause::TlsTimeout, name: None, alert: None }, String::new()),
     };
-    let client = newcomer.peer.client.map(|client| client.ip);
-    match newcomer.here.find_hello(hello.name.as_deref(), &hello.protocols, client) {
-        HelloVerdict::Here => Some(HeardHello::Here(newcomer)),
-        HelloVerdict::Through(place) => {
-            let beginning = pass_on(&mut newcomer, place, hello.name)?;
-            Some(HeardHello::Through(newcomer, beginning))
-        }
-        HelloVerdict::Nowhere => {
-            let why = format!("it asks for {}", hello.name.as_deref().unwrap_or("no name"));
-            let end = Unserved { cause: Cause::UnknownSni, name: hello.name, alert: Some(UNRECOGNIZED_NAME) };
-            end.of(newcomer, &why, deadline).await
-        }
-    }
+    end.finish(newcomer, &why, deadline).await;
+    None
 }
 
 /// A connection that nobody serves.
@@ -92,8 +86,13 @@ struct Unserved {
 }
 
 impl Unserved {
+    /// One that is told why.
+    fn told(cause: Cause, alert: u8) -> Unserved {
+        Unserved { cause, name: None, alert: Some(alert) }
+    }
+
     /// Records it and ends it.
-    async fn of<T>(self, newcomer: Newcomer, why: &str, deadline: &Deadline) -> Option<T> {
+    async fn finish(self, newcomer: Newcomer, why: &str, deadline: &Deadline) {
         let Unserved { cause, name, alert } = self;
         let Newcomer { ctx, mut stream, peer, here, held, told } = newcomer;
         drop(held);
@@ -118,7 +117,6 @@ impl Unserved {
             stream.dismiss(&[kind, major, minor, high, low, fatal, alert]);
             linger(deadline, |cx, space| stream.poll_read(cx, space)).await;
         }
-        None
     }
 }
 

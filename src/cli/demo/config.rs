@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use fake_backend::{Authority, Running};
 
 use crate::cli::args::demo::DemoOptions;
-use crate::config::model::tls::{AlpnProtocol, ListenerTls, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, ListenerTls};
 use crate::config::model::{AdminAccess, AdminToken, Bind, Config, Http2, ListenerConfig, Scope};
 use crate::config::{self, Flags, Loaded};
 
@@ -102,15 +102,8 @@ fn add_https(config: &mut Config, port: u16, authority: &Authority) -> anyhow::R
     let identity = config::identity_of(&issued.cert_pem, &issued.key_pem).map_err(anyhow::Error::msg)?;
     let web = config.listeners.iter().find(|listener| listener.name == "web");
     let web = web.context("the demo has a listener for HTTP")?;
-    let tls = ListenerTls {
-        identities: vec![Arc::new(identity)],
-        cipher_suites: Vec::new(),
-        groups: Vec::new(),
-        unknown_sni: Default::default(),
-        clients: None,
-        oldest: TlsVersion::V12,
-        alpn: AlpnProtocol::usual(true),
-    };
+    let tls =
+        ListenerTls { alpn: AlpnProtocol::usual(true), ..ListenerTls::showing(vec![Arc::new(identity)]) };
     let secured = ListenerConfig {
         name: "web-https".to_owned(),
         tls: Some(Arc::new(tls)),

@@ -240,6 +240,17 @@ mod tests {
         assert_eq!(files.again(), files);
     }
 
+    /// Else nobody would watch it when a file comes into it a moment later, and that would be seen ten seconds late.
+    #[test]
+    fn a_pattern_has_another_state_when_there_is_another_folder_to_look_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::default();
+        let pattern = Pattern::new(folder.path(), "*/tls.crt").unwrap();
+        assert!(files.add_pattern(pattern, FileRole::Named).files.is_empty());
+        std::fs::create_dir(folder.path().join("new.example")).unwrap();
+        assert_ne!(files.again(), files);
+    }
+
     #[test]
     fn those_that_keys_name_can_be_told_and_the_first_to_name_one_counts() {
         let (mut one, mut other) = (Files::default(), Files::default());

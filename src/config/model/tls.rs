@@ -24,12 +24,28 @@ pub struct ListenerTls {
     pub oldest: TlsVersion,
     /// Which cipher suites are taken, by the client's order; empty: all of them.
     pub cipher_suites: Vec<CipherSuite>,
-    /// In which groups keys are exchanged, the preferred one first; empty: [`KeyGroup::USUAL`].
+    /// In which groups keys are exchanged, the preferred one first. Default [`KeyGroup::USUAL`].
     pub groups: Vec<KeyGroup>,
     /// What becomes of clients that ask for a name which none of the certificates has, or for none.
     pub unknown_sni: UnknownSni,
     /// What clients that speak HTTP may choose from, the preferred one first; empty: what is spoken inside is no HTTP.
     pub alpn: Vec<AlpnProtocol>,
+}
+
+impl ListenerTls {
+    /// What is usual with these certificates: nothing is asked of clients, and what is spoken inside is theirs.
+    #[must_use]
+    pub fn showing(identities: Vec<Arc<Identity>>) -> ListenerTls {
+        ListenerTls {
+            identities,
+            clients: None,
+            oldest: TlsVersion::default(),
+            cipher_suites: Vec::new(),
+            groups: KeyGroup::USUAL.to_vec(),
+            unknown_sni: UnknownSni::default(),
+            alpn: Vec::new(),
+        }
+    }
 }
 
 /// What becomes of clients that ask for a name which no certificate has, or for none.

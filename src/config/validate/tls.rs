@@ -84,7 +84,14 @@ pub(super) fn listener(
     };
     let path = |key: &str| raw.path(&format!("tls.{key}"));
     let served = served(written, &name, &path, report, rows);
-    Some(Arc::new(ListenerTls { alpn: alpn(raw, written, spoken, report, rows), ..served }))
+    let tls = &written.value;
+    let unknown_sni =
+        rows.settle(path("unknown_sni"), tls.unknown_sni.as_ref(), UnknownSni::Default, |unknown| {
+            name_of(UnknownSni::ALL, *unknown).to_owned()
+        });
+    let (cipher_suites, groups) = offers::accept(tls, served.oldest, &served.identities, report, rows, &path);
+    let alpn = alpn(raw, written, spoken, report, rows);
+    Some(Arc::new(ListenerTls { alpn, unknown_sni, cipher_suites, groups, ..served }))
 }
 
 /// What clients may choose from.
@@ -143,15 +150,7 @@ pub(super) fn served(
         name_of(TlsVersion::ALL, *version).to_owned()
     });
     let clients = clients::accept(tls, report, rows, path);
-    let unknown_sni = match &tls.unknown_sni {
-        Some(written) => rows.settle(path("unknown_sni"), Some(written), UnknownSni::Default, |unknown| {
-            name_of(UnknownSni::ALL, *unknown).to_owned()
-        }),
-        None => UnknownSni::Default,
-    };
-    let (cipher_suites, groups) = offers::accept(tls, oldest, &identities, report, rows, path);
-    let alpn = AlpnProtocol::usual(false);
-    ListenerTls { identities, clients, oldest, cipher_suites, groups, unknown_sni, alpn }
+    ListenerTls { clients, oldest, alpn: AlpnProtocol::usual(false), ..ListenerTls::showing(identities) }
 }
 
 /// What the backends of a target are spoken to with.

@@ -7,7 +7,7 @@ use rustls::sign::CertifiedKey;
 
 use super::*;
 use crate::config::model::route::HostPattern;
-use crate::config::model::tls::{AlpnProtocol, Identity, ListenerTls, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, Identity, ListenerTls};
 use crate::config::model::{
     ClientTimeouts, EventFormat, Forwarded, Http2, Instance, Limits, LogLevel, MetricsConfig, Normalize,
     RouteConfig, ScaleConfig, WatchMode,
@@ -33,13 +33,8 @@ fn identity(names: &[&str]) -> Arc<Identity> {
 /// A listener over TLS with certificates for these names, each list of them one, and routes for these hosts.
 fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConfig {
     let tls = ListenerTls {
-        identities: certificates.iter().map(|names| identity(names)).collect(),
-        cipher_suites: Vec::new(),
-        groups: Vec::new(),
-        unknown_sni: Default::default(),
-        clients: None,
-        oldest: TlsVersion::V12,
         alpn: AlpnProtocol::usual(true),
+        ..ListenerTls::showing(certificates.iter().map(|names| identity(names)).collect())
     };
     let route = |host: &&str| {
         let mut route = RouteConfig::catch_all("web");

@@ -17,9 +17,7 @@ use rustls::{
 use super::super::ServedNames;
 use super::super::server::server_config_by;
 use super::*;
-use crate::config::model::tls::{
-    Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls, TlsVersion,
-};
+use crate::config::model::tls::{Authorities, ClientAuth, ClientCertificates, Identity, ListenerTls};
 
 /// A clock that a test sets, in seconds since 1970.
 #[derive(Debug)]
@@ -82,13 +80,8 @@ impl Lab {
         others.push(authority.clone());
         let authorities = Authorities { file: "ca.pem".into(), certificates: others.into() };
         let tls = ListenerTls {
-            identities: vec![Arc::new(identity)],
-            cipher_suites: Vec::new(),
-            groups: Vec::new(),
-            unknown_sni: Default::default(),
             clients: Some(ClientCertificates { authorities, auth: ClientAuth::Required, revoked: None }),
-            oldest: TlsVersion::V12,
-            alpn: Vec::new(),
+            ..ListenerTls::showing(vec![Arc::new(identity)])
         };
         let clock = Arc::new(Clock(AtomicU64::new(june(2030))));
         let by = Arc::clone(&clock) as Arc<dyn TimeProvider>;

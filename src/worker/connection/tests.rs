@@ -7,7 +7,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, crypto::aws_lc_rs};
 
 use super::*;
-use crate::config::model::tls::{AlpnProtocol, Identity, ListenerTls, TlsVersion};
+use crate::config::model::tls::{AlpnProtocol, Identity, ListenerTls};
 use crate::proxy::fixtures::{context, here};
 use crate::tls::{ServedNames, server_config};
 
@@ -31,15 +31,7 @@ fn configs() -> (Arc<ServerConfig>, RootCertStore) {
         staple: None,
     })];
     let alpn = AlpnProtocol::usual(true);
-    let tls = ListenerTls {
-        identities,
-        cipher_suites: Vec::new(),
-        groups: Vec::new(),
-        unknown_sni: Default::default(),
-        clients: None,
-        oldest: TlsVersion::V12,
-        alpn,
-    };
+    let tls = ListenerTls { alpn, ..ListenerTls::showing(identities) };
     let config = server_config(&tls, &ServedNames::new(&tls.identities), &tls.alpn, Arc::default());
     let mut config = ServerConfig::clone(&config);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

@@ -267,3 +267,51 @@ fn what_tools_put_beside_certificates_is_nobodys_and_what_has_ended_is_left_out(
     let said = showing(folder.path(), "").unwrap_err().to_string();
     assert!(said.contains("which has no certificate in it that can be shown"), "{said}");
 }
+
+#[test]
+fn a_config_from_afar_reads_nothing_out_of_a_folder_of_certificates() {
+    let folder = folder(|path| {
+        let (cert, key) = pair("a.example");
+        write(&path.join("certs/a.pem"), &format!("{cert}{key}"));
+        // Not one of those that were found.
+        write(&path.join("certs/b.crt"), &cert);
+        write(&path.join("plain.pem"), &format!("{cert}{key}"));
+        write(&path.join("other/c.pem"), &format!("{cert}{key}"));
+    });
+    let text = |keys: &str| front(&format!("protocol: https, tls: {{{keys}}}"));
+    let file = folder.path().join("t.yaml");
+    std::fs::write(&file, text("certificates: [{dir: certs}]")).unwrap();
+    let here = load(Some(&file), &Flags::default(), &env).unwrap();
+    let fence = Fence::around(here.named, Some(&file));
+    let afar = |keys: &str| load_fenced(&text(keys), "text", Some(&file), &Flags::default(), &fence);
+    assert!(afar("certificates: [{dir: certs}]").is_ok());
+    for keys in [
+        "certificates: [{dir: other}]",
+        "certificates: [{dir: certs}], client_ca: certs/b.crt",
+        "certificates: [{dir: certs}], client_ca: certs/a.pem",
+        "certificates: [{dir: certs}, {cert_file: plain.pem, cert_key: other/c.pem}]",
+    ] {
+        let told = afar(keys).unwrap_err().to_string();
+        assert!(
+            told.contains("this is a file that can't be used here") && !told.contains("PRIVATE"),
+            "{keys}: {told}"
+        );
+    }
+}
+
+#[test]
+fn kinds_of_keys_are_told_by_their_usual_names() {
+    let kinds = [
+        (&rcgen::PKCS_ECDSA_P256_SHA256, "ECDSA P-256"),
+        (&rcgen::PKCS_ECDSA_P384_SHA384, "ECDSA P-384"),
+        (&rcgen::PKCS_ECDSA_P521_SHA512, "ECDSA P-521"),
+        (&rcgen::PKCS_ED25519, "Ed25519"),
+    ];
+    for (algorithm, wanted) in kinds {
+        let key = KeyPair::generate_for(algorithm).unwrap();
+        let certificate =
+            CertificateParams::new(vec!["a.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+        let identity = identity_of(&certificate.pem(), &key.serialize_pem()).unwrap();
+        assert_eq!(identity.facts.key, wanted);
+    }
+}

@@ -104,15 +104,20 @@ impl Certs {
         certs
     }
 
-    /// An authority, and lists of what it has revoked.
+    /// An authority, and lists of what it has revoked; one of them somebody else has signed in its name.
     fn revoke(&self) {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, "Clients");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let authority = || {
+            let mut params = CertificateParams::new(Vec::new()).unwrap();
+            params.distinguished_name.push(DnType::CommonName, "Clients");
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+            CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+        };
+        let (issuer, namesake) = (authority(), authority());
         self.write("clients.pem", &issuer.pem());
-        for (name, year) in [("crl", 3000), ("old-crl", 2002)] {
+        for (name, by, year) in
+            [("crl", &issuer, 3000), ("old-crl", &issuer, 2002), ("forged-crl", &namesake, 3000)]
+        {
             let list = CertificateRevocationListParams {
                 this_update: rcgen::date_time_ymd(2001, 1, 1),
                 next_update: rcgen::date_time_ymd(year, 1, 1),
@@ -121,24 +126,10 @@ impl Certs {
                 revoked_certs: Vec::new(),
                 key_identifier_method: KeyIdMethod::Sha256,
             };
-            let list = list.signed_by(&issuer).unwrap();
+            let list = list.signed_by(by).unwrap();
             self.write(&format!("{name}.pem"), &list.pem().unwrap());
             std::fs::write(self.0.path().join(format!("{name}.der")), list.der()).unwrap();
         }
-        let forged = CertificateRevocationListParams {
-            this_update: rcgen::date_time_ymd(2001, 1, 1),
-            next_update: rcgen::date_time_ymd(3000, 1, 1),
-            crl_number: SerialNumber::from(1),
-            issuing_distribution_point: None,
-            revoked_certs: Vec::new(),
-            key_identifier_method: KeyIdMethod::Sha256,
-        };
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, "Clients");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let namesake = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        self.write("forged-crl.pem", &forged.signed_by(&namesake).unwrap().pem().unwrap());
         self.write("bad-crl.pem", "-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n");
     }
 
@@ -418,6 +409,9 @@ fn check_shows_everything_that_decides_about_tls() {
             "targets.web.tls.certificates[0].cert_file both.pem t.yaml:1",
             "targets.web.tls.certificates[0].cert_key both.pem default",
             "targets.web.tls.min_version 1.2 default",
+            "targets.web.tls.unknown_sni default default",
+            "targets.web.tls.cipher_suites all default",
+            "targets.web.tls.groups [X25519MLKEM768, x25519, secp256r1, secp384r1] default",
             "targets.web.tls.alpn [h2, http/1.1] default",
         ]
     );

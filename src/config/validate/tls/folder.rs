@@ -1,5 +1,6 @@
 //! The certificates of a folder.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 use crate::config::certificate::staple::staple;
 use crate::config::certificate::{self, Mismatch};
 use crate::config::effective::{EffectiveRows, number_of};
-use crate::config::error::Wrong;
+use crate::config::error::{Wrong, quoted};
 use crate::config::model::tls::Identity;
 use crate::config::raw::{FoundCertificate, RawFolder};
 use crate::config::report::Report;
@@ -39,9 +40,9 @@ pub(super) fn accept(
     }
     let (own, others): (Vec<_>, Vec<_>) =
         chains.into_iter().partition(|(found, _)| found.key.is_some() || certificate::holds_key(&found.cert));
-    for (found, chain) in others {
-        let is_spare = own.iter().any(|(_, other)| other.contains(&chain[0]));
-        if !is_spare && !certificate::is_authority(&chain[0]) {
+    let known: HashSet<&CertificateDer<'_>> = own.iter().flat_map(|(_, chain)| chain).collect();
+    for (found, chain) in &others {
+        if !known.contains(&chain[0]) && !certificate::is_authority(&chain[0]) {
             report.wrong(spot, "a file of `dir`", keyless(&found.cert));
             is_whole = false;
         }
@@ -67,7 +68,7 @@ pub(super) fn accept(
         }
     }
     if all.is_empty() && is_whole {
-        let name = crate::config::error::quoted(&raw.path.value.display().to_string());
+        let name = quoted(&raw.path.value.display().to_string());
         let wrong = Wrong::new(
             format!("is {name}, which has no certificate in it that can be shown"),
             "at least one that is in force, with its key",
@@ -93,7 +94,7 @@ fn identity(found: &FoundCertificate, chain: Chain) -> Result<Identity, Mismatch
 
 fn keyless(cert: &Path) -> Wrong {
     let stem = cert.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let name = crate::config::error::quoted(&cert.display().to_string());
+    let name = quoted(&cert.display().to_string());
     Wrong::new(format!("is {name}, which has a certificate and no private key"), "a certificate with its key")
         .note(format!(
             "its key belongs into the same file, or beside it into `{stem}.key` or `{stem}-key.pem`"

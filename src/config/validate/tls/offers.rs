@@ -1,5 +1,8 @@
 //! What sessions are made of, and what a choice of it costs.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use super::super::show::name_of;
 use crate::config::effective::EffectiveRows;
 use crate::config::model::tls::offers::{CipherSuite, KeyGroup};
@@ -7,7 +10,6 @@ use crate::config::model::tls::{Identity, TlsVersion};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::RawTls;
 use crate::config::report::Report;
-use std::sync::Arc;
 
 /// The cipher suites (none: all of them) and the groups of a listener whose oldest version is this.
 pub(super) fn accept(
@@ -18,44 +20,43 @@ pub(super) fn accept(
     rows: &mut EffectiveRows,
     path: &impl Fn(&str) -> String,
 ) -> (Vec<CipherSuite>, Vec<KeyGroup>) {
-    let (mut suites, mut groups) = (Vec::new(), KeyGroup::USUAL.to_vec());
-    if let Field::Given(written) = &tls.cipher_suites {
-        let names = written.value.iter().map(|suite| name_of(CipherSuite::ALL, *suite));
-        note(names, written, path("cipher_suites"), rows);
-        suites = judged_suites(written, oldest, identities, report);
+    let suites = if let Field::Given(written) = &tls.cipher_suites { Some(written) } else { None };
+    let shown = |suites: &Vec<CipherSuite>| match &**suites {
+        [] => "all".to_owned(),
+        some => listed(some.iter().map(|suite| name_of(CipherSuite::ALL, *suite))),
+    };
+    let chosen = rows.settle(path("cipher_suites"), suites, Vec::new(), shown);
+    if let Some(written) = suites {
+        judge_suites(written, oldest, identities, report);
     }
-    let is_old = !suites.is_empty() && suites.iter().all(|suite| !suite.is_new());
-    if let Field::Given(written) = &tls.groups {
-        if is_old && written.value.iter().all(|group| group.is_post_quantum()) {
+    let written = if let Field::Given(written) = &tls.groups { Some(written) } else { None };
+    let groups = rows.settle(path("groups"), written, KeyGroup::USUAL.to_vec(), |groups| {
+        listed(groups.iter().map(|group| name_of(KeyGroup::ALL, *group)))
+    });
+    if let Some(written) = written {
+        let is_old = !chosen.is_empty() && chosen.iter().all(|suite| !suite.is_new());
+        if is_old && groups.iter().all(|group| group.is_post_quantum()) {
             let message = "all of `groups` are of TLS 1.3 and all of `cipher_suites` of TLS 1.2: no session could be made";
             report
                 .spot(&written.spot, message)
                 .expected("a group such as `x25519` beside them, or a suite of TLS 1.3");
         }
-        note(written.value.iter().map(|group| name_of(KeyGroup::ALL, *group)), written, path("groups"), rows);
         warn_of_groups(written, report);
-        groups.clone_from(&written.value);
     }
-    (suites, groups)
+    (chosen, groups)
 }
 
-fn note<T>(
-    names: impl Iterator<Item = &'static str>,
-    written: &Written<Vec<T>>,
-    path: String,
-    rows: &mut EffectiveRows,
-) {
-    let names: Vec<&str> = names.collect();
-    rows.note(path, format!("[{}]", names.join(", ")), written.spot.origin.clone());
+fn listed(names: impl Iterator<Item = &'static str>) -> String {
+    format!("[{}]", names.collect::<Vec<_>>().join(", "))
 }
 
 /// Reports suites of which no session can be made, and warns of who gets none.
-fn judged_suites(
+fn judge_suites(
     written: &Written<Vec<CipherSuite>>,
     oldest: TlsVersion,
     identities: &[Arc<Identity>],
     report: &mut Report,
-) -> Vec<CipherSuite> {
+) {
     let suites = &written.value;
     let has = |is: &dyn Fn(&CipherSuite) -> bool| suites.iter().any(is);
     let has_new = has(&|suite| suite.is_new());
@@ -67,7 +68,7 @@ fn judged_suites(
         problem.expected(
             "one of `TLS_AES_256_GCM_SHA384`, `TLS_AES_128_GCM_SHA256` and `TLS_CHACHA20_POLY1305_SHA256`",
         );
-        return suites.clone();
+        return;
     }
     let mut costs = Vec::new();
     if !has_new {
@@ -83,9 +84,12 @@ fn judged_suites(
             let is_rsa = identity.facts.key.starts_with("RSA");
             has(&|suite| !suite.is_new() && suite.is_rsa() == is_rsa)
         };
-        let serves = |name: &String| identities.iter().filter(is_of_use).any(|one| one.names.contains(name));
         // One of two for the same names is enough.
-        let is_idle = |identity: &&Arc<Identity>| !is_of_use(identity) && !identity.names.iter().all(serves);
+        let served: HashSet<&String> =
+            identities.iter().filter(is_of_use).flat_map(|identity| &identity.names).collect();
+        let is_idle = |identity: &&Arc<Identity>| {
+            !is_of_use(identity) && !identity.names.iter().all(|name| served.contains(name))
+        };
         let idle: Vec<&Arc<Identity>> = identities.iter().filter(|_| has_old).filter(is_idle).collect();
         if !has_new && !idle.is_empty() && idle.len() == identities.len() {
             let message = format!(
@@ -111,7 +115,6 @@ fn judged_suites(
     for cost in costs {
         report.warn(&written.spot, &format!("what `cipher_suites` costs: {cost}"));
     }
-    suites.clone()
 }
 
 fn warn_of_groups(written: &Written<Vec<KeyGroup>>, report: &mut Report) {
