@@ -53,8 +53,9 @@ pub use scale::{scale_in, scale_out};
 pub use statsd::{statsd_fails, statsd_works};
 pub use threads::here_as_there;
 pub use tls::{
-    authority_unreadable, certificate_expires, handshake_failed, keys_fetched, keys_not_fetched,
-    no_authorities, no_tls_session, own_authorities, proxy_header_refused, revocation_list_overdue,
+    authority_unreadable, certificate_expires, certificate_issued, certificate_missing,
+    certificate_not_issued, handshake_failed, keys_fetched, keys_not_fetched, no_authorities, no_tls_session,
+    orders_unkept, own_authorities, proxy_header_refused, renewal_overdue, revocation_list_overdue,
     upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
 pub use traces::{traces_fail, traces_work};

@@ -57,6 +57,7 @@ pub mod overlay;
 pub mod reload;
 pub mod watch;
 
+pub mod acme;
 pub mod admin;
 pub mod jwks;
 pub mod scale;

@@ -61,6 +61,12 @@ impl OtherSide {
         OtherSide { url, tls }
     }
 
+    /// The same at another path.
+    #[must_use]
+    pub fn at(&self, path: &str) -> OtherSide {
+        OtherSide { url: HttpUrl { path: path.into(), ..self.url.clone() }, tls: self.tls.clone() }
+    }
+
     /// Begins a request for it.
     #[must_use]
     pub fn request(&self, method: Method) -> request::Builder {

@@ -15,6 +15,7 @@ use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::access::Networks;
+use crate::acme::{self, OrderDesk};
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::cache::store::CacheStore;
 use crate::config::model::Config;
@@ -30,6 +31,7 @@ use crate::snapshot::{ConnectionLimits, Snapshots};
 use crate::statsd::{self, StatsdEnd};
 use crate::targets::Target;
 use crate::telemetry::cells::{Cells, Readings};
+use crate::tls::KeptCertificates;
 use crate::traces::TraceTask;
 use crate::webhook::{WebhookStore, WebhookThread};
 use crate::worker::{self, Ended, WorkerPlan};
@@ -98,10 +100,10 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub fn start(config: &Config, options: Options) -> Result<Server, StartError> {
-        Server::start_with(config, options, &Arc::default())
+        Server::start_with(config, options, &Arc::default(), None)
     }
 
-    /// The same where these networks are blocked from the first connection on.
+    /// The same where these networks are blocked from the first connection on, and `kept` knows what was issued before of what is ordered.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -109,6 +111,7 @@ impl Server {
         config: &Config,
         options: Options,
         blocked: &Arc<Networks>,
+        kept: Option<KeptCertificates>,
     ) -> Result<Server, StartError> {
         let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
         let affordable =
@@ -129,6 +132,9 @@ impl Server {
         endings::warn(config);
 
         let snapshots = Snapshots::new();
+        if let Some(kept) = kept {
+            snapshots.live_certificates().read_from(kept);
+        }
         let draft = snapshots.prepare(config);
         let mut addresses = Addresses::default();
         let mut rebinding = addresses.rebind(draft.snapshot(), config.workers)?;
@@ -283,6 +289,13 @@ impl Server {
         let drain = &self.shutdown.drain;
         self.webhooks = WebhookThread::start(node, &self.reloader, store, has_rest, drain)?;
         Ok(())
+    }
+
+    /// Has certificates ordered that configs want; inside `Err`: they can't be, and why.
+    pub fn order_certificates(&self, desk: Result<OrderDesk, String>) {
+        let Some(control) = &self.control else { return };
+        let (reloader, desk) = (Arc::clone(&self.reloader), Arc::new(desk.map(Arc::new)));
+        control.spawn(again("ordering certificates", async move || acme::keep(&reloader, &desk).await));
     }
 
     /// Where the admin API is given over TCP.

@@ -18,6 +18,7 @@ const BANNED: &[(&str, &str)] = &[
 
 /// Crates that may be there in several incompatible versions, with the reason.
 const DUPLICATES: &[(&str, &str)] = &[
+    ("base64", "under instant-acme, which has not moved on to 0.23 yet"),
     ("hashbrown", "under dashmap, whose next version is not out; quick_cache has moved on to 0.17"),
     ("getrandom", "under rand 0.9, which opentelemetry_sdk has not left yet"),
     ("rand", "under opentelemetry_sdk, of which opentelemetry-proto needs nothing but that it is there"),
@@ -25,6 +26,10 @@ const DUPLICATES: &[(&str, &str)] = &[
     (
         "syn",
         "runs in the compiler only: the derives under x509-parser and ratatui have not moved from 2 to 3 yet",
+    ),
+    (
+        "untrusted",
+        "under aws-lc-rs, of which instant-acme takes all that it has by default; rustls-webpki has moved on",
     ),
     ("synstructure", "runs in the compiler only: the same derives, beside newer ones under idna"),
 ];

@@ -23,7 +23,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (4, &["worker"]),
     (5, &["overlay", "decision", "metrics"]),
     (6, &["reload", "watch"]),
-    (7, &["admin", "webhook", "jwks", "scale", "statsd", "traces", "upgrade"]),
+    (7, &["acme", "admin", "webhook", "jwks", "scale", "statsd", "traces", "upgrade"]),
     (8, &["server"]),
     (9, &["cli"]),
 ];
@@ -42,7 +42,7 @@ const PURE: &[&str] = &[
     "webhook/last_told", "webhook/kept", "scale/decide", "access/networks", "access/rate/pace", "access/rate/table",
     "access/rate/buckets", "access/rate/several", "access/jwt/claims", "access/jwt/lines", "access/jwt/refresh",
     "access/jwt/token", "cache", "compress", "traces/line",
-    "proxy/http/h2/hpack", "message/proxy_header", "tls/hello",
+    "proxy/http/h2/hpack", "message/proxy_header", "tls/hello", "acme/limits", "acme/schedule",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

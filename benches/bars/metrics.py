@@ -93,10 +93,17 @@ ALERTS = {
     "EvenkeelCertificateExpires": [
         (f'evenkeel_certificate_expires_timestamp_seconds{{{I},listener="web",certificate="a.pem"}}',
          flat("9000000+0", "900000+0")),
+        (f'evenkeel_certificate_begins_timestamp_seconds{{{I},listener="web",certificate="a.pem"}}',
+         flat("0+0", "-9000000+0")),
+    ],
+    "EvenkeelRenewalOverdue": [
+        (f'evenkeel_certificate_renewal_overdue{{{I},listener="web",certificate="a.pem"}}', flat("0+0", "1+0")),
     ],
     "EvenkeelCertificateExpired": [
         (f'evenkeel_certificate_expires_timestamp_seconds{{{I},listener="web",certificate="a.pem"}}',
          flat("9000000+0", "50000+0")),
+        (f'evenkeel_certificate_begins_timestamp_seconds{{{I},listener="web",certificate="a.pem"}}',
+         flat("0+0", "-9000000+0")),
     ],
     "EvenkeelReloadRefused": [(f"evenkeel_config_last_reload_successful{{{I}}}", flat("1+0", "0+0"))],
     "EvenkeelSnapshotsPileUp": [(f"evenkeel_snapshots{{{I}}}", flat("1+0", "4+0"))],

@@ -159,7 +159,12 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Certificate",
-        "names:[string] file:string expires_ms:integer days_left:integer key:string chain:[string] stapled_until_ms:integer? is_default:boolean",
+        "names:[string] file:string begins_ms:integer expires_ms:integer days_left:integer key:string chain:[string] \
+         stapled_until_ms:integer? is_default:boolean order:Order?",
+    ),
+    (
+        "Order",
+        "state:string challenge:string is_busy:boolean next_ms:integer? failures:integer last_error:string?",
     ),
     (
         "Target",

@@ -10,8 +10,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
+use crate::acme::{OrderDesk, Shelf};
 use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, Desk, TextLoader};
 use crate::config::Loaded;
+use crate::config::model::Config;
 use crate::events;
 use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
@@ -23,6 +25,7 @@ use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::local::{LockedFolder, Unlocked};
 use crate::store::{LocalStore, Store};
+use crate::tls::KeptCertificates;
 use crate::watch::Watcher;
 
 /// Where configs come from while it serves.
@@ -83,7 +86,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             Some(opened.map_err(|unbound| located(StartError::MetricsDoor(unbound), rows))?)
         }
     };
-    let mut server = Server::start_with(config, Options::default(), &begun.blocked())
+    let mut server = Server::start_with(config, Options::default(), &begun.blocked(), kept(&state, config))
         .map_err(|error| located(error, rows))?;
     if let Some(control) = server.control().cloned() {
         let _inside = control.enter();
@@ -107,6 +110,11 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             drain.cancelled().await;
             ending.close_store().await;
         });
+        let desk = state.as_ref().map_err(Clone::clone);
+        let desk = desk.and_then(|folder| {
+            OrderDesk::open(folder.path(), Box::new(LocalStore::new(folder, LocalStore::ACME)))
+        });
+        server.order_certificates(desk);
         let has_rest = state.as_ref().is_ok_and(|folder| folder.has(LocalStore::WEBHOOKS));
         server.tell_webhooks(&node, move || store(&state, LocalStore::WEBHOOKS), has_rest)?;
         let watched = Arc::clone(&running);
@@ -146,6 +154,12 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
 
 /// The folder of what outlives the process, until nobody keeps anything there any more; inside `Err`: it can't be had, and why.
 type StateFolder = Result<Arc<LockedFolder>, String>;
+
+/// What was issued before of certificates that a config orders.
+fn kept(folder: &StateFolder, config: &Config) -> Option<KeptCertificates> {
+    let shelf = Shelf::of(folder.as_ref().ok()?.path(), &config.acme);
+    Some(Box::new(move |order| shelf.read(order)))
+}
 
 /// Where something is kept: in the journal of this name.
 fn store(folder: &StateFolder, journal: &'static str) -> Result<Box<dyn Store>, String> {

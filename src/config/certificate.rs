@@ -4,6 +4,7 @@ mod name;
 mod order;
 pub(super) mod revoked;
 pub(super) mod shown;
+pub(super) mod stand_in;
 pub(super) mod staple;
 
 use std::io::ErrorKind;
@@ -53,6 +54,18 @@ pub fn identity_of(certificate: &str, private: &str) -> Result<Identity, String>
     let chain = chain_in(certificate.as_bytes(), name, CERTIFICATE).map_err(told)?;
     let key = key_in(private.as_bytes(), name).map_err(told)?;
     identity(name, chain, key, name).map_err(|mismatch| match mismatch {
+        Mismatch::Certificate(wrong) | Mismatch::Key(wrong) | Mismatch::NotInForce(wrong) => wrong.message,
+    })
+}
+
+/// An identity out of one file, in which a chain, leaf first, stands beside its key.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn identity_in(file: &Path) -> Result<Identity, String> {
+    let told = |wrong: Wrong| wrong.message;
+    let (chain, key) = (chain(file).map_err(told)?, key(file).map_err(told)?);
+    identity(file, chain, key, file).map_err(|mismatch| match mismatch {
         Mismatch::Certificate(wrong) | Mismatch::Key(wrong) | Mismatch::NotInForce(wrong) => wrong.message,
     })
 }
@@ -258,12 +271,13 @@ pub(super) fn identity(
         doubt = Some(format!("{why}; {cure}"));
     }
     let names = names(&leaf);
-    let expires = expires.timestamp();
+    let (begins, expires) = (begins.timestamp(), expires.timestamp());
     let facts = IdentityFacts { doubt, ..facts(&leaf, &certified.cert) };
     Ok(Identity {
         file: file.to_owned(),
         certified: Arc::new(certified),
         names,
+        begins,
         expires,
         facts,
         staple: None,

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 pub use addition::{Addition, AdditionFault, NamedBackend, NewBackend};
-pub use certificate::identity_of;
+pub use certificate::{identity_in, identity_of};
 pub use effective::Effective;
 pub use error::{Problem, Problems};
 pub use files::fence::{Fence, NamedPaths, PathUse};
@@ -104,7 +104,7 @@ impl Loaded {
     /// All that `check` warns of, one line each.
     #[must_use]
     pub fn all_warnings(&self, now: SystemTime) -> Vec<String> {
-        let expiring = self.config.expiring(now).into_iter().map(|(owner, identity)| {
+        let expiring = self.config.expiring(now).into_iter().map(|(owner, identity, _)| {
             let (file, days) = (identity.file.display(), identity.days_left(now));
             format!("the certificate {file} of {owner} expires in {days} days")
         });

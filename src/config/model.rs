@@ -59,6 +59,7 @@ pub use text::Text;
 pub use watch::WatchMode;
 pub use wildcard::Wildcard;
 
+use tls::acme::AcmeConfig;
 use tls::{AlpnProtocol, UpstreamTls};
 
 /// One accepted configuration.
@@ -70,6 +71,8 @@ pub struct Config {
     pub admin: Option<Arc<AdminAccess>>,
     /// Where metrics are given.
     pub metrics: MetricsConfig,
+    /// Who issues certificates for us.
+    pub acme: AcmeConfig,
     /// Who is told of events by HTTP, in the order of the file.
     pub webhooks: Vec<Webhook>,
     /// When a target is told to have too few backends, or more than it needs.

@@ -206,6 +206,12 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         probe_starved(long, long, long);
         agent_unheard(long, long, long);
         certificate_expires(long, Path::new(long), 14);
+        certificate_issued(long, Path::new(long), hours);
+        certificate_not_issued(long, long, hours, true);
+        certificate_not_issued(long, long, hours, false);
+        certificate_missing(long);
+        renewal_overdue(long, Path::new(long), 20);
+        orders_unkept(long);
         revocation_list_overdue(long, Path::new(long), long, true);
         revocation_list_overdue(long, Path::new(long), long, false);
         name_lost(long, long);
@@ -226,7 +232,7 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         refused(&refusals, hours);
     });
     let said = said.lock().expect("no panic");
-    assert_eq!(said.len(), 30, "{said:#?}");
+    assert_eq!(said.len(), 36, "{said:#?}");
     for sentence in &*said {
         assert!(sentence.chars().count() <= SENTENCE, "{}: {sentence}", sentence.chars().count());
     }

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use super::kind::EventKind;
-use super::wording::{name, sentence, shortened};
+use super::wording::{name, rough, sentence, shortened};
 
 /// Logs that a certificate ends soon: it is still shown, and somebody should renew it.
 ///
@@ -20,6 +21,70 @@ pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
         days,
         "{}",
         sentence("the certificate of ", &[owner], &middle, &file, "")
+    );
+}
+
+/// Logs that an authority has issued a certificate that was ordered, and for how long.
+pub fn certificate_issued(names: &str, file: &Path, left: Duration) {
+    const DAY: u64 = 24 * 3_600;
+    let days = left.as_secs() / DAY;
+    let span = if days > 1 { format!("{days} days") } else { rough(left) };
+    let end = format!(" was issued, for {span}");
+    tracing::info!(
+        kind = EventKind::CertificateIssued.name(),
+        names,
+        file = file.display().to_string(),
+        days,
+        "{}",
+        sentence("the certificate for ", &[names], "", "", &end)
+    );
+}
+
+/// Logs that it has not, why, and after what time it is asked again. `is_shown`: one that was issued before is shown meanwhile.
+pub fn certificate_not_issued(names: &str, reason: &str, again: Duration, is_shown: bool) {
+    let end = format!("; again in {}", rough(again));
+    tracing::warn!(
+        kind = EventKind::CertificateNotIssued.name(),
+        names,
+        reason,
+        again_seconds = again.as_secs(),
+        is_shown,
+        "{}",
+        sentence("no certificate for ", &[names], ": ", reason, &end)
+    );
+}
+
+/// Logs that a certificate was never issued yet, so that clients see one which signs itself.
+pub fn certificate_missing(names: &str) {
+    tracing::warn!(
+        kind = EventKind::CertificateMissing.name(),
+        names,
+        "{}",
+        sentence("no certificate for ", &[names], " was issued yet", "", "; one is shown that signs itself")
+    );
+}
+
+/// Logs that a certificate should have been renewed by now. `owner`: the listener that shows it.
+pub fn renewal_overdue(owner: &str, file: &Path, days: i64) {
+    let file = file.display().to_string();
+    let end = format!(" is overdue for renewal, {days} days are left");
+    tracing::warn!(
+        kind = EventKind::RenewalOverdue.name(),
+        owner,
+        file,
+        days,
+        "{}",
+        sentence("the certificate of ", &[owner], ", ", &file, &end)
+    );
+}
+
+/// Logs that certificates can't be ordered, since nothing can be kept. Called once.
+pub fn orders_unkept(reason: &str) {
+    tracing::error!(
+        kind = EventKind::OrdersUnkept.name(),
+        reason,
+        "{}",
+        sentence("certificates are not ordered: ", &[], "", reason, "")
     );
 }
 

@@ -80,13 +80,35 @@ pub(super) const FAMILIES: &[Family] = &[
         &["listener", "certificate"],
         "When a certificate ends that is shown to clients, in seconds since 1970.",
         |sources, from, out| {
-            each(&sources.certificates, from, out, |out, (labels, expires)| {
-                #[expect(clippy::cast_precision_loss, reason = "seconds, for some million years")]
-                out.number(labels, *expires as f64);
+            each(&sources.certificates, from, out, |out, one| out.number(&one.labels, seconds(one.expires)))
+        },
+    ),
+    Family::gauge(
+        "evenkeel_certificate_begins_timestamp_seconds",
+        &["listener", "certificate"],
+        "When it begins, in seconds since 1970.",
+        |sources, from, out| {
+            each(&sources.certificates, from, out, |out, one| out.number(&one.labels, seconds(one.begins)))
+        },
+    ),
+    Family::gauge(
+        "evenkeel_certificate_renewal_overdue",
+        &["listener", "certificate"],
+        "1 while a certificate that is ordered should have been renewed by now, or was never issued; otherwise 0.",
+        |sources, from, out| {
+            each(&sources.certificates, from, out, |out, one| {
+                if let Some(is_overdue) = one.is_overdue {
+                    out.number(&one.labels, f64::from(u8::from(is_overdue)));
+                }
             })
         },
     ),
 ];
+
+#[expect(clippy::cast_precision_loss, reason = "seconds, for some million years")]
+fn seconds(seconds: i64) -> f64 {
+    seconds as f64
+}
 
 /// One sample without labels.
 pub(super) fn one(out: &mut dyn SampleSink, value: u64) -> Option<usize> {

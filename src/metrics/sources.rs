@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::system::SystemUse;
 use crate::events::{EventKind, KindTally};
@@ -16,6 +16,7 @@ use crate::telemetry::exposition::Labels;
 use crate::telemetry::statsd::StatsdCounts;
 use crate::telemetry::traces::TraceCounts;
 use crate::telemetry::webhooks::WebhookCounts;
+use crate::tls::ServedCertificate;
 
 /// What a label says of those that have none of its kind. No name has a blank in it.
 pub(super) const NO_ROUTE: &str = "no route";
@@ -59,8 +60,8 @@ pub struct ControlState {
     pub unix: Duration,
     /// How long the process has been there.
     pub uptime: Duration,
-    /// The certificates of the admin API: name of the file, when it ends.
-    pub admin_certificates: Vec<(String, i64)>,
+    /// The certificates of the admin API: name of the file, when it begins and ends.
+    pub admin_certificates: Vec<(String, [i64; 2])>,
 }
 
 /// All that there is at one moment.
@@ -121,8 +122,19 @@ pub struct ScrapeSources {
     pub(super) backends: Vec<BackendSubject>,
     /// Access lists with a name, and whom they have refused.
     pub(super) lists: Vec<(Labels, u64)>,
-    /// Certificates, and when they end, in seconds since 1970.
-    pub(super) certificates: Vec<(Labels, i64)>,
+    /// Certificates that are shown to clients.
+    pub(super) certificates: Vec<CertificateSubject>,
+}
+
+/// A certificate that is shown to clients.
+pub(super) struct CertificateSubject {
+    pub(super) labels: Labels,
+    /// In seconds since 1970.
+    pub(super) begins: i64,
+    /// The same.
+    pub(super) expires: i64,
+    /// Whether it should have been renewed; `None`: that is not our business.
+    pub(super) is_overdue: Option<bool>,
 }
 
 impl ScrapeSources {
@@ -232,20 +244,27 @@ fn access_lists(snapshot: &Snapshot) -> Vec<(Labels, u64)> {
     by_name.into_iter().map(|(name, refused)| (Labels::of(&[("list", &name)]), refused)).collect()
 }
 
-fn certificates(snapshot: &Snapshot, control: &ControlState) -> Vec<(Labels, i64)> {
-    let mut all: BTreeMap<(&str, String), i64> = BTreeMap::new();
+fn certificates(snapshot: &Snapshot, control: &ControlState) -> Vec<CertificateSubject> {
+    let mut all = BTreeMap::new();
     for listener in &snapshot.listeners {
-        for identity in listener.config.tls.iter().flat_map(|tls| &tls.identities) {
+        for certificate in listener.certificates() {
+            let identity = certificate.identity();
+            let is_overdue = match certificate {
+                ServedCertificate::Read(_) => None,
+                ServedCertificate::Live(live) => Some(live.is_overdue(SystemTime::UNIX_EPOCH + control.unix)),
+            };
             let file = identity.file.display().to_string();
-            all.insert((listener.config.name.as_str(), file), identity.expires);
+            let listener = listener.config.name.as_str();
+            all.insert((listener, file), ([identity.begins, identity.expires], is_overdue));
         }
     }
     // No listener has a blank in its name.
-    for (file, expires) in &control.admin_certificates {
-        all.insert(("the admin API", file.clone()), *expires);
+    for (file, life) in &control.admin_certificates {
+        all.insert(("the admin API", file.clone()), (*life, None));
     }
-    let labelled = all.into_iter().map(|((listener, file), expires)| {
-        (Labels::of(&[("listener", listener), ("certificate", &file)]), expires)
+    let labelled = all.into_iter().map(|((listener, file), ([begins, expires], is_overdue))| {
+        let labels = Labels::of(&[("listener", listener), ("certificate", &file)]);
+        CertificateSubject { labels, begins, expires, is_overdue }
     });
     labelled.collect()
 }

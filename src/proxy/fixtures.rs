@@ -18,6 +18,7 @@ use crate::snapshot::Snapshot;
 /// One HTTP listener that leads nowhere.
 pub(crate) fn config() -> Config {
     Config {
+        acme: Default::default(),
         instance: Instance::default(),
         admin: None,
         metrics: MetricsConfig::default(),

@@ -30,6 +30,7 @@ use crate::telemetry::recorder::RecorderPen;
 use crate::telemetry::statsd::TimingPen;
 use crate::telemetry::traces::Tracer;
 use crate::tick::Tick;
+use crate::tls::Proofs;
 
 pub mod blocked;
 pub mod body_pace;
@@ -91,6 +92,8 @@ pub struct WorkerCtx {
     pub recent_routes: RecentRoutes,
     /// What is stored of answers.
     pub store: Arc<CacheStore>,
+    /// Proofs that names are ours, which authorities may ask for.
+    pub proofs: Arc<Proofs>,
     /// Answers that it has sent from there lately.
     pub recent_answers: RecentAnswers,
     /// Memory for looking there.
@@ -219,6 +222,7 @@ impl WorkerCtx {
         number: usize,
     ) -> Rc<WorkerCtx> {
         let (ticker, store) = (Ticker::new(), Arc::clone(&snapshot.store));
+        let proofs = Arc::clone(&snapshot.proofs);
         let mut listeners = Vec::new();
         place(&mut listeners, &snapshot.listeners);
         let recorder = RefCell::new(snapshot.recorders.get(number).cloned().map(RecorderPen::new));
@@ -239,6 +243,7 @@ impl WorkerCtx {
             backend_sessions: BackendSessions::default(),
             recent_routes: RecentRoutes::default(),
             store,
+            proofs,
             recent_answers: RecentAnswers::default(),
             cache_scratch: CacheScratch::default(),
             verified_tokens: VerifiedTokens::new(RandomState::new()),

@@ -43,7 +43,7 @@ use crate::message::ListenerId;
 use crate::net::now;
 use crate::probe::{Probes, Resolver};
 use crate::shutdown::Shutdown;
-use crate::snapshot::{ConnectionLimits, FetchedKeys, Snapshots};
+use crate::snapshot::{ConnectionLimits, FetchedKeys, Snapshots, WantedCertificates};
 use crate::targets::{Backend, Departure};
 use crate::telemetry::access_log::Rotation;
 use crate::telemetry::cells::Cells;
@@ -139,6 +139,8 @@ pub struct Reloader {
     pub statsd: watch::Sender<Option<StatsdConfig>>,
     /// The keys of tokens that are fetched; only reloads change them.
     pub token_keys: watch::Sender<Arc<[FetchedKeys]>>,
+    /// The certificates that are ordered; only reloads change them.
+    pub certificates: watch::Sender<Arc<WantedCertificates>>,
     /// How it goes with them.
     pub webhook_board: WebhookBoard,
     /// How it goes with statsd.
@@ -176,6 +178,7 @@ impl Reloader {
         let tracing = watch::Sender::new(deployed.config.tracing.clone());
         let statsd = watch::Sender::new(deployed.config.metrics.statsd.clone());
         let token_keys = snapshots.current().map(|current| current.token_keys.all()).unwrap_or_default();
+        let certificates = WantedCertificates::of(snapshots.current().as_deref(), &deployed.config);
         let state = Mutex::new(State { deployed, probes: None, is_closed: false });
         Reloader {
             snapshots,
@@ -188,6 +191,7 @@ impl Reloader {
             tracing,
             statsd,
             token_keys: watch::Sender::new(token_keys),
+            certificates: watch::Sender::new(Arc::new(certificates)),
             webhook_board: WebhookBoard::default(),
             statsd_board: StatsdBoard::default(),
             affordable,
@@ -369,6 +373,7 @@ impl Reloader {
             self.statsd.send_replace(config.metrics.statsd.clone());
         }
         self.token_keys.send_replace(snapshot.token_keys.all());
+        self.certificates.send_replace(Arc::new(WantedCertificates::of(Some(&snapshot), config)));
         deployed.config = config.clone();
         if let Some(probes) = &mut state.probes {
             let _inside = control.enter();

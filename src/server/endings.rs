@@ -8,22 +8,34 @@ use std::time::{Duration, SystemTime};
 use tokio::runtime::Runtime;
 
 use crate::config::model::Config;
-use crate::config::model::tls::{ExpiredList, RevocationList};
+use crate::config::model::tls::{Ending, ExpiredList, Identity, RevocationList};
 use crate::events;
 use crate::lasting::again;
 use crate::reload::Reloader;
 use crate::snapshot::Snapshot;
+use crate::tls::ServedCertificate;
 
 /// From one look to the next.
 const LOOK: Duration = Duration::from_secs(3600);
 
-/// What was told of: whose it is, where it was read, and when it ends.
-type Told = HashSet<(String, PathBuf, i64)>;
+/// What was told of: whose it is, where it was read, when it ends, and how near that was.
+type Told = HashSet<(String, PathBuf, i64, Near)>;
+
+/// How near its end something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Near {
+    /// A certificate that is ordered should have been renewed by now.
+    Overdue,
+    /// A certificate comes to its end.
+    Ending(Ending),
+    /// A list has.
+    Over,
+}
 
 /// Tells of what is near its end when the process starts.
 pub(super) fn warn(config: &Config) {
     let now = SystemTime::now();
-    for (owner, identity) in config.expiring(now) {
+    for (owner, identity, _) in config.expiring(now) {
         events::certificate_expires(owner, &identity.file, identity.days_left(now));
     }
     for (owner, list, expired) in config.overdue_lists(now) {
@@ -58,16 +70,28 @@ fn look(snapshot: &Snapshot, now: SystemTime, told: &mut Told, is_known: bool) -
     let (mut all, mut count) = (Told::new(), 0);
     for listener in &snapshot.listeners {
         let name = &listener.config.name;
-        for identity in listener.config.expiring(now) {
-            let one = (name.clone(), identity.file.clone(), identity.expires);
-            if !told.contains(&one) && !is_known {
-                events::certificate_expires(name, &identity.file, identity.days_left(now));
-                count += 1;
+        for certificate in listener.certificates() {
+            let identity = certificate.identity();
+            for near in nearness(certificate, &identity, now) {
+                let one = (name.clone(), identity.file.clone(), identity.expires, near);
+                // Of what is ordered nothing was told elsewhere.
+                let is_known = is_known && matches!(certificate, ServedCertificate::Read(_));
+                if !told.contains(&one) && !is_known {
+                    match near {
+                        Near::Overdue => {
+                            events::renewal_overdue(name, &identity.file, identity.days_left(now))
+                        }
+                        Near::Ending(_) | Near::Over => {
+                            events::certificate_expires(name, &identity.file, identity.days_left(now));
+                        }
+                    }
+                    count += 1;
+                }
+                all.insert(one);
             }
-            all.insert(one);
         }
         for (list, expired) in listener.config.overdue_lists(now) {
-            let one = (name.clone(), list.file.clone(), list.next_update.unwrap_or_default());
+            let one = (name.clone(), list.file.clone(), list.next_update.unwrap_or_default(), Near::Over);
             if !told.contains(&one) && !is_known {
                 overdue(name, list, expired);
                 count += 1;
@@ -78,6 +102,18 @@ fn look(snapshot: &Snapshot, now: SystemTime, told: &mut Told, is_known: bool) -
     // What has been renewed is told of anew when it ends.
     *told = all;
     count
+}
+
+/// What is to be told of a certificate now.
+fn nearness(certificate: &ServedCertificate, identity: &Identity, now: SystemTime) -> Vec<Near> {
+    let is_overdue = match certificate {
+        ServedCertificate::Read(_) => false,
+        // That there is none yet was told.
+        ServedCertificate::Live(live) if !live.shown().is_issued => return Vec::new(),
+        ServedCertificate::Live(live) => live.is_overdue(now),
+    };
+    let ending = identity.ending(now).map(Near::Ending);
+    is_overdue.then_some(Near::Overdue).into_iter().chain(ending).collect()
 }
 
 #[cfg(test)]
@@ -93,6 +129,7 @@ mod tests {
         let snapshots = Snapshots::new();
         let draft = |days: u64| {
             let mut params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).expect("a name");
+            params.not_before = SystemTime::now().into();
             params.not_after = (SystemTime::now() + Duration::from_secs(days * 86_400 + 60)).into();
             let certificate = params.self_signed(&key).expect("a certificate");
             let text = format!("{}{}", certificate.pem(), key.serialize_pem());
@@ -105,15 +142,16 @@ mod tests {
         let now = SystemTime::now();
         let later = |days: u64| now + Duration::from_secs(days * 86_400);
         let first = draft(30);
-        let counts: Vec<usize> = [(0, true), (1, false), (20, false), (21, false)]
+        // Of 30 days six are a fifth, and one and a half a twentieth.
+        let counts: Vec<usize> = [(0, true), (1, false), (23, false), (25, false), (26, false), (29, false)]
             .into_iter()
             .map(|(days, is_known)| look(first.snapshot(), later(days), &mut told, is_known))
             .collect();
-        assert_eq!(counts, [0, 0, 1, 0]);
+        assert_eq!(counts, [0, 0, 0, 1, 0, 1]);
         let renewed = draft(90);
-        let counts = [21, 80, 81].map(|days| look(renewed.snapshot(), later(days), &mut told, false));
-        assert_eq!(counts, [0, 1, 0]);
-        let known = draft(5);
+        let counts = [29, 71, 73, 80, 86].map(|days| look(renewed.snapshot(), later(days), &mut told, false));
+        assert_eq!(counts, [0, 0, 1, 0, 1]);
+        let known = draft(0);
         assert_eq!(look(known.snapshot(), now, &mut told, true), 0, "the start has told it");
     }
 }

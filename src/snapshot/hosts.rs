@@ -94,7 +94,7 @@ impl NamedHosts {
                 false => &mut namers.whole,
             });
         }
-        for name in listener.tls.iter().flat_map(|tls| &tls.identities).flat_map(|one| &one.names) {
+        for name in listener.tls.iter().flat_map(|tls| tls.names()) {
             match name.strip_prefix("*.") {
                 Some(name) => self.name(name, place, |namers| &mut namers.one_label),
                 None => self.name(name, place, |namers| &mut namers.whole),

@@ -15,7 +15,7 @@ use crate::message::ListenerId;
 use crate::route::{HelloVerdict, LineEdits, Passages, Router};
 use crate::slots::Slots;
 use crate::targets::Target;
-use crate::tls::{ServedNames, Tickets, server_config};
+use crate::tls::{LiveCertificates, ServedCertificate, ServedNames, Tickets, server_config};
 
 use super::connections::ListenerState;
 use super::hosts::{NamedHosts, OwnHosts, is_passed_through, surely_passes};
@@ -157,6 +157,12 @@ impl Listener {
         all.map(|destination| &destination.target).filter(|target| seen.insert(target.id)).collect()
     }
 
+    /// The certificates that its clients may see.
+    #[must_use]
+    pub fn certificates(&self) -> &[ServedCertificate] {
+        self.hosts.as_ref().map_or(&[], |hosts| hosts.served().all())
+    }
+
     /// Whether `peer` may speak for its clients. A v4 address mapped into v6 counts as v4.
     #[must_use]
     #[inline]
@@ -211,6 +217,8 @@ pub(super) struct ListenerMakings<'m> {
     pub(super) auth: AuthState<'m>,
     /// The keys of session tickets.
     pub(super) tickets: &'m Tickets,
+    /// What is ordered of certificates.
+    pub(super) live: &'m LiveCertificates,
     /// Numbers of listeners and of routes that nobody has.
     pub(super) numbers: [&'m Slots; 2],
     /// Which hosts its listeners name.
@@ -290,7 +298,7 @@ impl ListenerMakings<'_> {
         let (sessions, served) = match same {
             Some((sessions, hosts)) => (sessions, hosts.served().clone()),
             None => {
-                let served = ServedNames::of(tls);
+                let served = ServedNames::of(tls, self.live);
                 (server_config(tls, &served, &alpn, self.tickets.of(tls)), served)
             }
         };

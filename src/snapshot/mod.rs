@@ -10,6 +10,7 @@ mod known_keys;
 mod leaving;
 mod listener;
 mod observers;
+mod orders;
 mod rates;
 mod route;
 mod token_keys;
@@ -33,7 +34,7 @@ use crate::telemetry::access_log::Names;
 use crate::telemetry::recorder::FlightRecorder;
 use crate::telemetry::statsd::TimingPen;
 use crate::telemetry::traces::Tracer;
-use crate::tls::Tickets;
+use crate::tls::{LiveCertificates, Proofs, Tickets};
 use hosts::NamedHosts;
 use leaving::LeavingBackends;
 use listener::ListenerMakings;
@@ -44,6 +45,7 @@ pub use given::Given;
 pub use known_keys::KnownKeys;
 pub use listener::Listener;
 pub use observers::Observers;
+pub use orders::{WantedCertificate, WantedCertificates};
 pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
 pub use route::{
     AuthState, Destination, RequestRules, Route, RouteAuth, RouteCache, RouteNumbers, RouteState,
@@ -70,6 +72,8 @@ pub struct Snapshot {
     pub token_keys: TokenKeys,
     /// What is stored of answers, under every config.
     pub store: Arc<CacheStore>,
+    /// Proofs that names are ours, under every config.
+    pub proofs: Arc<Proofs>,
     /// The rules about queries that its routes have for their caches, each once.
     pub cache_queries: Vec<QueryRule>,
     cache_store: CacheStoreConfig,
@@ -119,6 +123,8 @@ pub struct Snapshots {
     store: Arc<CacheStore>,
     registry: Registry,
     tickets: Arc<Tickets>,
+    live: Arc<LiveCertificates>,
+    proofs: Arc<Proofs>,
     passwords: Arc<Passwords>,
     listener_numbers: Slots,
     route_numbers: Slots,
@@ -135,6 +141,8 @@ impl Default for Snapshots {
             store: Arc::new(CacheStore::new(RandomState::new().hash_one("cache"))),
             registry: Registry::default(),
             tickets: Arc::default(),
+            live: Arc::default(),
+            proofs: Arc::default(),
             passwords: Arc::default(),
             listener_numbers: Slots::default(),
             route_numbers: Slots::default(),
@@ -158,6 +166,18 @@ impl Snapshots {
     #[must_use]
     pub fn tickets(&self) -> &Arc<Tickets> {
         &self.tickets
+    }
+
+    /// What is ordered of certificates, under every config.
+    #[must_use]
+    pub fn live_certificates(&self) -> &Arc<LiveCertificates> {
+        &self.live
+    }
+
+    /// Proofs that names are ours, under every config.
+    #[must_use]
+    pub fn proofs(&self) -> &Arc<Proofs> {
+        &self.proofs
     }
 
     /// What looks on, under every config.
@@ -197,6 +217,7 @@ impl Snapshots {
             rates: &rates,
             auth: AuthState { passwords: &self.passwords, keys: &token_keys },
             tickets: &self.tickets,
+            live: &self.live,
             numbers: [&self.listener_numbers, &self.route_numbers],
             hosts: hosts.as_ref(),
         };
@@ -230,6 +251,7 @@ impl Snapshots {
         let snapshot = Snapshot {
             number,
             store: Arc::clone(&self.store),
+            proofs: Arc::clone(&self.proofs),
             cache_queries: cache_queries(&listeners),
             cache_store: config.cache_store,
             recorders: self.observers.recorders(config, before),

@@ -90,6 +90,12 @@ impl LockedFolder {
         Ok(LockedFolder { path: folder.to_owned(), _lock: lock })
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether it has a journal of this name.
     #[must_use]
     pub fn has(&self, journal: &str) -> bool {
@@ -114,6 +120,8 @@ pub struct LocalStore {
 impl LocalStore {
     /// The journal of changes by hand.
     pub const OVERLAY: &str = "overlay.journal";
+    /// The journal of what authorities were asked for.
+    pub const ACME: &str = "acme.journal";
     /// The journal of messages to webhooks.
     pub const WEBHOOKS: &str = "webhooks.journal";
 

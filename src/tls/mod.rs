@@ -7,8 +7,12 @@ mod client;
 mod complaint;
 mod facts;
 mod fault;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub mod hello;
+mod live;
 mod offers;
+mod proofs;
 mod revoking;
 mod served_names;
 mod server;
@@ -23,7 +27,9 @@ pub use client::{Roots, Upstream};
 pub use complaint::Complaint;
 pub use facts::{CertificateFacts, certificate_lines};
 pub use fault::{TlsFault, backend_words, words};
-pub use served_names::{ServedNames, hearing};
+pub use live::{KeptCertificates, LiveCertificate, LiveCertificates, OrderNews, ShownNow};
+pub use proofs::{ACME_TLS, OfferedProof, Proofs};
+pub use served_names::{ServedCertificate, ServedNames, hearing};
 pub use server::{is_certificate_fault, server_config};
 pub use tickets::{BadKeys, ROTATION, TicketKeys, Tickets};
 

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use super::{LiveCertificate, LiveCertificates};
 use crate::config::model::tls::{Identity, ListenerTls, UnknownSni};
 
 /// Which certificates the clients of a listener see.
@@ -23,11 +24,21 @@ impl ServedNames {
         ServedNames(Arc::new(Chooser::new(identities)))
     }
 
-    /// Those of a listener.
+    /// Those of a listener; what it orders is found in `live`.
     #[must_use]
-    pub fn of(tls: &ListenerTls) -> ServedNames {
+    pub fn of(tls: &ListenerTls, live: &LiveCertificates) -> ServedNames {
         let refuses = tls.unknown_sni == UnknownSni::Refuse;
-        ServedNames(Arc::new(Chooser { refuses, ..Chooser::new(&tls.identities) }))
+        let ordered = tls.ordered.iter().map(|order| ServedCertificate::Live(live.get(order)));
+        let read = tls.identities.iter().map(|identity| ServedCertificate::Read(Arc::clone(identity)));
+        let all =
+            if tls.orders_first { ordered.chain(read).collect() } else { read.chain(ordered).collect() };
+        ServedNames(Arc::new(Chooser { refuses, ..Chooser::of(all) }))
+    }
+
+    /// All of them; the first is for everybody who asks for none of their names.
+    #[must_use]
+    pub fn all(&self) -> &[ServedCertificate] {
+        &self.0.all
     }
 
     /// Whether a client that has asked for `sni` (`None`: for no name) has seen the very same certificates as one that asks for `host`:
@@ -41,8 +52,7 @@ impl ServedNames {
         }
         let (shown, other) = (self.0.candidates(sni), self.0.candidates(asked));
         std::ptr::eq(shown, other)
-            || shown.len() == other.len()
-                && shown.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
+            || shown.len() == other.len() && shown.iter().zip(other).all(|(one, other)| one.is(other))
     }
 
     /// Whether a certificate is for this name; `None`: for none.
@@ -72,44 +82,86 @@ pub fn hearing<T>(step: impl FnOnce() -> T) -> (T, Option<Box<str>>) {
     (done, ASKED.take())
 }
 
+/// A certificate that clients may see.
+#[derive(Clone, Debug)]
+pub enum ServedCertificate {
+    /// One that was read.
+    Read(Arc<Identity>),
+    /// One that is ordered.
+    Live(Arc<LiveCertificate>),
+}
+
+impl ServedCertificate {
+    /// What is shown now.
+    #[must_use]
+    pub fn identity(&self) -> Arc<Identity> {
+        match self {
+            ServedCertificate::Read(identity) => Arc::clone(identity),
+            ServedCertificate::Live(live) => Arc::clone(&live.shown().identity),
+        }
+    }
+
+    /// The names it is for, whatever it is at the moment.
+    fn names(&self) -> &[String] {
+        match self {
+            ServedCertificate::Read(identity) => &identity.names,
+            ServedCertificate::Live(live) => &live.order().names,
+        }
+    }
+
+    fn is(&self, other: &ServedCertificate) -> bool {
+        match (self, other) {
+            (ServedCertificate::Read(one), ServedCertificate::Read(other)) => Arc::ptr_eq(one, other),
+            (ServedCertificate::Live(one), ServedCertificate::Live(other)) => Arc::ptr_eq(one, other),
+            (ServedCertificate::Read(_), ServedCertificate::Live(_))
+            | (ServedCertificate::Live(_), ServedCertificate::Read(_)) => false,
+        }
+    }
+}
+
 /// Chooses a certificate by the name that the client asks for (SNI, RFC 6066 §3).
 #[derive(Debug)]
 struct Chooser {
+    all: Vec<ServedCertificate>,
     /// By name.
-    exact: HashMap<String, Vec<Arc<Identity>>>,
+    exact: HashMap<String, Vec<ServedCertificate>>,
     /// By name without its star: `.example.com`.
-    wildcard: HashMap<String, Vec<Arc<Identity>>>,
+    wildcard: HashMap<String, Vec<ServedCertificate>>,
     /// For everybody else: the first, and those with the same names (another kind of key).
-    default: Vec<Arc<Identity>>,
+    default: Vec<ServedCertificate>,
     /// There is nobody else.
     refuses: bool,
 }
 
 impl Chooser {
     fn new(identities: &[Arc<Identity>]) -> Chooser {
-        let mut chooser =
-            Chooser { exact: HashMap::new(), wildcard: HashMap::new(), default: Vec::new(), refuses: false };
-        for identity in identities {
-            for name in &identity.names {
-                let (map, name) = match name.strip_prefix('*') {
-                    Some(rest) => (&mut chooser.wildcard, rest),
-                    None => (&mut chooser.exact, name.as_str()),
-                };
-                map.entry(name.to_owned()).or_default().push(Arc::clone(identity));
-            }
-            if identities.first().is_some_and(|first| first.names == identity.names) {
-                chooser.default.push(Arc::clone(identity));
-            }
-        }
-        chooser
+        Chooser::of(identities.iter().map(|identity| ServedCertificate::Read(Arc::clone(identity))).collect())
     }
 
-    fn candidates(&self, name: Option<&str>) -> &[Arc<Identity>] {
+    fn of(all: Vec<ServedCertificate>) -> Chooser {
+        let (mut exact, mut wildcard) = (HashMap::new(), HashMap::new());
+        let mut default = Vec::new();
+        for one in &all {
+            for name in one.names() {
+                let (map, name) = match name.strip_prefix('*') {
+                    Some(rest) => (&mut wildcard, rest),
+                    None => (&mut exact, name.as_str()),
+                };
+                map.entry(name.to_owned()).or_insert_with(Vec::new).push(one.clone());
+            }
+            if all.first().is_some_and(|first| first.names() == one.names()) {
+                default.push(one.clone());
+            }
+        }
+        Chooser { all, exact, wildcard, default, refuses: false }
+    }
+
+    fn candidates(&self, name: Option<&str>) -> &[ServedCertificate] {
         name.and_then(|name| self.named(name)).unwrap_or(&self.default)
     }
 
     /// Those that are for this name.
-    fn named(&self, name: &str) -> Option<&[Arc<Identity>]> {
+    fn named(&self, name: &str) -> Option<&[ServedCertificate]> {
         let name = lower(name.trim_end_matches('.'));
         // A star stands for one label, the leftmost (RFC 9525 §6.3).
         let parent = || self.wildcard.get(&name[name.find('.')?..]);
@@ -140,11 +192,15 @@ impl ResolvesServerCert for Chooser {
             // Who was heard before has been told so by then.
             return None;
         }
-        let candidates = self.candidates(name);
-        let usable =
-            |one: &&Arc<Identity>| one.certified.key.choose_scheme(hello.signature_schemes()).is_some();
-        let identity = candidates.iter().find(usable).or(candidates.first())?;
-        Some(Arc::clone(identity.shown(seconds)))
+        let mut first = None;
+        for candidate in self.candidates(name) {
+            let identity = candidate.identity();
+            if identity.certified.key.choose_scheme(hello.signature_schemes()).is_some() {
+                return Some(Arc::clone(identity.shown(seconds)));
+            }
+            first.get_or_insert(identity);
+        }
+        first.map(|identity| Arc::clone(identity.shown(seconds)))
     }
 }
 

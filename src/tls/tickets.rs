@@ -196,6 +196,11 @@ fn policy(tls: &ListenerTls) -> [u8; 32] {
     for identity in &tls.identities {
         identity.certified.cert.first().into_iter().for_each(|leaf| add(leaf));
     }
+    for order in &tls.ordered {
+        // Whatever is issued for them, the names are the same ones.
+        order.names.iter().for_each(|name| add(name.as_bytes()));
+        add(order.key.name().as_bytes());
+    }
     if let Some(clients) = &tls.clients {
         add(match clients.auth {
             ClientAuth::Required => b"required",

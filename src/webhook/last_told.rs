@@ -46,6 +46,7 @@ impl LastTold {
             WebhookEvent::Reload
             | WebhookEvent::Rollback
             | WebhookEvent::CertificateExpires
+            | WebhookEvent::RenewalOverdue
             | WebhookEvent::ScaleOut
             | WebhookEvent::ScaleIn => ToldNews::Plain,
         }

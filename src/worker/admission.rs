@@ -194,7 +194,11 @@ impl Admitter {
             return Ok(());
         }
         let blocked = self.ctx.blocked.refusal(address).map(Denial::of);
-        let denial = blocked.or_else(|| at_the_door(&listener, address).map(Denial::by_address));
+        // An authority comes from anywhere: while it may ask for a proof a head is read first, and whoever asks for nothing of the kind gets
+        // as request what it would have got here.
+        let may_prove = speaks_at_once && self.ctx.proofs.has_answers();
+        let by_list = || at_the_door(&listener, address).filter(|_| !may_prove).map(Denial::by_address);
+        let denial = blocked.or_else(by_list);
         let denied = denial.as_ref().map(|denial| denial.cause);
         let is_tcp = listener.config.protocol == Protocol::Tcp;
         let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, denied);

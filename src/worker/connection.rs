@@ -68,10 +68,19 @@ enum Begun {
 async fn begin_secured(mut newcomer: Newcomer) -> Option<Begun> {
     let deadline = newcomer.ctx.ticker.deadline();
     deadline.set(newcomer.here.config.client_timeouts.tls);
-    if newcomer.here.hears_hellos() {
+    let may_prove = newcomer.here.tls.is_some() && newcomer.ctx.proofs.has_certificates();
+    if newcomer.here.hears_hellos() || may_prove {
         match Box::pin(passage::hear(newcomer, &deadline)).await? {
             HeardHello::Here(here) => newcomer = here,
             HeardHello::Through(newcomer, beginning) => return Some(Begun::Through(newcomer, beginning)),
+            HeardHello::Prove(newcomer, config) => {
+                let (newcomer, _) = secure(newcomer, &config, &deadline).await?;
+                // The handshake says it all (RFC 8737 §3).
+                if let Stream::Tls(session) = newcomer.stream {
+                    part(session, &deadline).await;
+                }
+                return None;
+            }
         }
     }
     let config = newcomer.here.tls.clone()?;

@@ -1,7 +1,10 @@
 //! What a client asks for under TLS, heard before there is a session: by that its connection is passed through as it is, or served here.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+
+use rustls::ServerConfig;
 
 use crate::config::model::Protocol;
 use crate::events;
@@ -41,6 +44,8 @@ pub(super) enum HeardHello {
     Here(Newcomer),
     /// It is passed on, and begins like this.
     Through(Newcomer, TcpBeginning),
+    /// An authority asks whether the name is ours, and sees that in this session.
+    Prove(Newcomer, Arc<ServerConfig>),
 }
 
 /// Hears what the client asks for, within `deadline`. `None`: the connection is over, and what could be said and recorded of that was.
@@ -51,7 +56,13 @@ pub(super) async fn hear(mut newcomer: Newcomer, deadline: &Deadline) -> Option<
         Said::Hello(hello) => {
             let client = newcomer.peer.client.map(|client| client.ip);
             match newcomer.here.find_hello(hello.name.as_deref(), &hello.protocols, client) {
-                HelloVerdict::Here => return Some(HeardHello::Here(newcomer)),
+                HelloVerdict::Here => {
+                    let proofs = &newcomer.ctx.proofs;
+                    return Some(match proofs.session_for(hello.name.as_deref(), &hello.protocols) {
+                        Some(session) => HeardHello::Prove(newcomer, session),
+                        None => HeardHello::Here(newcomer),
+                    });
+                }
                 HelloVerdict::Through(place) => {
                     let beginning = pass_on(&mut newcomer, place, hello.name)?;
                     return Some(HeardHello::Through(newcomer, beginning));

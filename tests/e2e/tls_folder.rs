@@ -59,11 +59,14 @@ fn what_comes_into_a_folder_is_served_and_what_is_wrong_with_it_changes_nothing(
     put(&certs, "one.pem", &both(&again));
     let leaf = first_der(&again.cert_pem);
     eventually("the renewed one is served", || open("one.example").unwrap().leaf() == leaf);
-    let reloads = process.reloads().len();
     put(&certs, "three.pem", "nothing");
-    eventually("it is told", || process.reloads().len() > reloads);
-    let told = process.reloads().pop().unwrap();
-    assert!(told.contains("three.pem") && told.contains("has no certificate in it"), "{told}");
+    // What was told of the changes before may come after this one was made.
+    eventually("it is told", || {
+        process
+            .reloads()
+            .iter()
+            .any(|told| told.contains("three.pem") && told.contains("has no certificate in it"))
+    });
     assert!(open("one.example").is_ok() && open("two.example").is_ok() && is_unknown("three.example"));
     let (status, report) = process.ask("GET /api/v1/status", b"");
     assert_eq!(status, 200);

@@ -53,9 +53,6 @@ pub(super) fn troubles(status: &StatusReport, not_ready: &[String], now_ms: u64)
     all
 }
 
-/// So many days before the end of a certificate somebody should know.
-const SOON_DAYS: i64 = 14;
-
 /// The certificate that ends first, if it has or soon will.
 fn of_certificates(listener: &ListenerReport, now_ms: u64) -> Option<DashboardTrouble> {
     const DAY: i64 = 24 * 3600 * 1000;
@@ -64,7 +61,10 @@ fn of_certificates(listener: &ListenerReport, now_ms: u64) -> Option<DashboardTr
     let names = first.names.first().map_or("", String::as_str);
     let (weight, since_ms, how) = match left {
         ..=0 => (Weight::Hurt, u64::try_from(first.expires_ms).unwrap_or(0), "has ended".to_owned()),
-        _ if left < SOON_DAYS * DAY => (Weight::Note, 0, format!("ends in {} days", left / DAY)),
+        // A certificate may live for six days or for years.
+        _ if left <= (first.expires_ms - first.begins_ms) / 5 => {
+            (Weight::Note, 0, format!("ends in {} days", left / DAY))
+        }
         _ => return None,
     };
     let text = format!("the certificate for {names} of {} {how}", listener.name);
@@ -242,28 +242,28 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_told_of_from_two_weeks_before_its_end_on() {
+    fn a_certificate_is_told_of_in_the_last_fifth_of_its_life() {
         let certificate = |name: &str, expires_ms: i64| {
-            json!({ "names": [format!("{name}.example")], "file": name, "expires_ms": expires_ms, "days_left": 0, "key": "", "chain": [], "stapled_until_ms": null,
-                "is_default": false })
+            json!({ "names": [format!("{name}.example")], "file": name, "begins_ms": expires_ms - 90 * 86_400_000, "expires_ms": expires_ms, "days_left": 0,
+                "key": "", "chain": [], "stapled_until_ms": null, "is_default": false, "order": null })
         };
         let listener = json!({
             "name": "front", "state": "", "reason": "", "since_ms": 0, "age_ms": 0, "protocol": "https", "addresses": [], "targets": [],
             "connections": 0, "connections_limit": null, "connections_per_client": null,
             "traffic": {"requests": 0, "by_class": {}, "bytes_in": 0, "bytes_out": 0}, "rate": null,
-            "certificates": [certificate("b", 9_000_000_000), certificate("a", 2_000_000_000)],
+            "certificates": [certificate("b", 9_000_000_000), certificate("a", 4_000_000_000)],
         });
         let listener: ListenerReport = serde_json::from_value(listener).expect("a report");
         let told =
             |now_ms| of_certificates(&listener, now_ms).map(|one| (one.weight, one.since_ms, one.text));
-        assert_eq!(told(2_000_000_000 - 15 * 86_400_000), None);
-        let soon = told(2_000_000_000 - 13 * 86_400_000 - 5).expect("soon");
+        assert_eq!(told(4_000_000_000 - 19 * 86_400_000), None);
+        let soon = told(4_000_000_000 - 17 * 86_400_000 - 5).expect("soon");
         assert_eq!(
             soon,
-            (Weight::Note, 0, "the certificate for a.example of front ends in 13 days".to_owned())
+            (Weight::Note, 0, "the certificate for a.example of front ends in 17 days".to_owned())
         );
-        let over = told(2_000_000_001).expect("over");
-        assert_eq!((over.0, over.1), (Weight::Hurt, 2_000_000_000));
+        let over = told(4_000_000_001).expect("over");
+        assert_eq!((over.0, over.1), (Weight::Hurt, 4_000_000_000));
         assert!(over.2.ends_with("has ended"), "{}", over.2);
     }
 

@@ -87,7 +87,7 @@ fn moment(api: &Api) -> Option<Moment> {
         unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
         uptime: now().since(api.rates.begun()),
         admin_certificates: identities
-            .map(|identity| (identity.file.display().to_string(), identity.expires))
+            .map(|identity| (identity.file.display().to_string(), [identity.begins, identity.expires]))
             .collect(),
     };
     Some(Moment { snapshot, leaving, cells: reloader.cells.clone(), control, system: SystemUse::read() })

@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::access::{access_lists, rate_limits};
 use super::rates::Rates;
 use super::report::{
     BackendReport, CacheReport, CertificateReport, ConnectionReport, CopyReport, InputReport, LatencyReport,
-    ListenerReport, ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport, UpstreamReport,
-    WebhookReport,
+    ListenerReport, OrderReport, ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport,
+    UpstreamReport, WebhookReport,
 };
 use super::wall::WallTime;
-use crate::config::model::tls::{ListenerTls, UnknownSni};
+use crate::config::model::tls::{Identity, UnknownSni};
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
 use crate::telemetry::cells::{CoarseReading, CopyReading, Distribution, Readings, StatusClass, Traffic};
 use crate::telemetry::webhooks::WebhookCounts;
 use crate::tick::{Tick, nanos};
+use crate::tls::{LiveCertificate, OrderNews, ServedCertificate};
 
 /// All that is known at one moment.
 pub struct Sources {
@@ -120,7 +121,7 @@ impl Sources {
         let addresses = bound.iter().filter(|(name, _)| *name == config.name);
         let (limit, per_client) = listener.state.counts.limits();
         let since = self.moment(listener.state.since());
-        let certificates = config.tls.iter().flat_map(|tls| certificates(tls, self.wall.ms(self.now)));
+        let certificates = certificates(listener, self.wall.ms(self.now));
         ListenerReport {
             name: config.name.clone(),
             state: "listening".to_owned(),
@@ -135,7 +136,7 @@ impl Sources {
             connections_per_client: Some(per_client).filter(|limit| *limit != u32::MAX),
             traffic: self.readings.listener(listener.id).map(traffic).unwrap_or_default(),
             rate: self.rates.of(since.age, |totals| totals.listener(listener.id)),
-            certificates: certificates.collect(),
+            certificates,
         }
     }
 
@@ -262,18 +263,43 @@ fn idle(backend: &Backend) -> u32 {
 }
 
 /// What a listener shows to its clients at this time, in milliseconds since 1970.
-fn certificates(tls: &ListenerTls, now_ms: u64) -> impl Iterator<Item = CertificateReport> {
+fn certificates(listener: &Listener, now_ms: u64) -> Vec<CertificateReport> {
     let now = UNIX_EPOCH + Duration::from_millis(now_ms);
-    tls.identities.iter().enumerate().map(move |(place, identity)| CertificateReport {
+    let has_default = listener.config.tls.as_ref().is_some_and(|tls| tls.unknown_sni == UnknownSni::Default);
+    let all = listener.certificates().iter().map(|one| (one.identity(), one)).enumerate();
+    let report = |(place, (identity, one)): (usize, (Arc<Identity>, &ServedCertificate))| CertificateReport {
         names: identity.names.clone(),
         file: identity.file.display().to_string(),
+        begins_ms: identity.begins.saturating_mul(1000),
         expires_ms: identity.expires.saturating_mul(1000),
         days_left: identity.days_left(now),
         key: identity.facts.key.clone(),
         chain: identity.facts.chain.clone(),
         stapled_until_ms: identity.staple.as_ref().map(|staple| staple.until.saturating_mul(1000)),
-        is_default: place == 0 && tls.unknown_sni == UnknownSni::Default,
-    })
+        is_default: place == 0 && has_default,
+        order: match one {
+            ServedCertificate::Read(_) => None,
+            ServedCertificate::Live(live) => Some(order(live, listener)),
+        },
+    };
+    all.map(report).collect()
+}
+
+/// How it goes with a certificate that is ordered.
+fn order(live: &LiveCertificate, listener: &Listener) -> OrderReport {
+    let OrderNews { is_busy, next, failures, last_error } = live.news();
+    // How names are proven may have changed since the first config that has ordered it.
+    let ordered = listener.config.tls.iter().flat_map(|tls| &tls.ordered);
+    let ordered = ordered.into_iter().find(|order| order.is_like(live.order())).unwrap_or(live.order());
+    let since = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    OrderReport {
+        state: if live.shown().is_issued { "issued" } else { "self_signed" }.to_owned(),
+        challenge: ordered.challenge.name().to_owned(),
+        is_busy,
+        next_ms: next.map(|next| whole_millis(since(next))),
+        failures,
+        last_error,
+    }
 }
 
 pub(in crate::admin) fn spoken(protocol: Protocol, is_tls: bool) -> &'static str {

@@ -189,6 +189,8 @@ pub struct CertificateReport {
     pub names: Vec<String>,
     /// Where it was read.
     pub file: String,
+    /// When it begins.
+    pub begins_ms: i64,
     /// When it ends.
     pub expires_ms: i64,
     /// Days until then, rounded down; negative when it has ended.
@@ -201,6 +203,25 @@ pub struct CertificateReport {
     pub stapled_until_ms: Option<i64>,
     /// Clients see it that ask for a name which no certificate has, or for none.
     pub is_default: bool,
+    /// How it goes with its orders; `None`: it is not ordered.
+    pub order: Option<OrderReport>,
+}
+
+/// A certificate that is ordered from an authority.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderReport {
+    /// `issued`, or `self_signed` until an authority has issued the first.
+    pub state: String,
+    /// How it is shown whose the names are: `http-01`, `tls-alpn-01` or `dns-01`.
+    pub challenge: String,
+    /// An order is under way.
+    pub is_busy: bool,
+    /// When the next is due; `None`: not known yet.
+    pub next_ms: Option<u64>,
+    /// Attempts in a row that have failed.
+    pub failures: u32,
+    /// Why the latest has.
+    pub last_error: Option<String>,
 }
 
 /// `GET /api/v1/targets/T`.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::config::model::Config;
+use crate::config::model::tls::acme::OrderedCertificate;
 use crate::config::model::tls::{Identity, ListenerTls, UnknownSni};
 
 /// Certificates of one listener that are told unless all are asked for.
@@ -18,8 +19,10 @@ pub(in crate::config) fn lines(config: &Config, now: SystemTime, all: bool) -> V
         let Some(tls) = &listener.tls else { continue };
         lines.push(format!("certificates of listener {}", listener.name));
         let told = if all { usize::MAX } else { TOLD };
-        lines.extend(tls.identities.iter().take(told).map(|identity| format!("  {}", line(identity, now))));
-        match tls.identities.len().saturating_sub(told) {
+        let read = tls.identities.iter().map(|identity| line(identity, now));
+        let ordered = tls.ordered.iter().map(|ordered| order_line(ordered, config));
+        lines.extend(read.chain(ordered).take(told).map(|line| format!("  {line}")));
+        match (tls.identities.len() + tls.ordered.len()).saturating_sub(told) {
             0 => {}
             more => lines.push(format!("  and {more} more, which `--all` tells")),
         }
@@ -28,12 +31,23 @@ pub(in crate::config) fn lines(config: &Config, now: SystemTime, all: bool) -> V
     lines
 }
 
-fn line(identity: &Identity, now: SystemTime) -> String {
-    let Identity { file, names, facts, .. } = identity;
-    let mut text = match names.split_at_checked(NAMES) {
+fn listed(names: &[String]) -> String {
+    match names.split_at_checked(NAMES) {
         None | Some((_, [])) => names.join(", "),
         Some((first, rest)) => format!("{} and {} more", first.join(", "), rest.len()),
-    };
+    }
+}
+
+/// What has been issued of it is known to the process that serves.
+fn order_line(ordered: &OrderedCertificate, config: &Config) -> String {
+    let OrderedCertificate { names, key, challenge, .. } = ordered;
+    let host = &config.acme.directory.host;
+    format!("{}: ordered from {host}, {}, proven by {}", listed(names), key.name(), challenge.name())
+}
+
+fn line(identity: &Identity, now: SystemTime) -> String {
+    let Identity { file, names, facts, .. } = identity;
+    let mut text = listed(names);
     if names.is_empty() {
         text.push_str("no name");
     }
@@ -61,8 +75,11 @@ fn days(left: i64) -> String {
 }
 
 fn others(tls: &ListenerTls) -> String {
-    match (tls.unknown_sni, tls.identities.first()) {
+    let read = tls.identities.first().map(|first| first.file.display().to_string());
+    let ordered = tls.ordered.first().map(|first| format!("the one for {}", listed(&first.names)));
+    let first = if tls.orders_first { ordered.or(read) } else { read.or(ordered) };
+    match (tls.unknown_sni, first) {
         (UnknownSni::Refuse, _) | (_, None) => "refused".to_owned(),
-        (UnknownSni::Default, Some(first)) => first.file.display().to_string(),
+        (UnknownSni::Default, Some(first)) => first,
     }
 }

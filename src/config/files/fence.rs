@@ -39,6 +39,8 @@ pub enum PathUse {
     Networks,
     /// To be the body of an answer.
     Body,
+    /// To be run.
+    Program,
     /// To write a log.
     Log,
     /// To keep what outlives the process.
@@ -63,7 +65,8 @@ impl PathUse {
             | PathUse::StickyKey
             | PathUse::SigningKey
             | PathUse::SentHeaders
-            | PathUse::Users => true,
+            | PathUse::Users
+            | PathUse::Program => true,
             PathUse::Include
             | PathUse::Certificates
             | PathUse::Networks
@@ -91,6 +94,7 @@ impl PathUse {
             | PathUse::SigningKey
             | PathUse::SentHeaders
             | PathUse::Users
+            | PathUse::Program
             | PathUse::Log
             | PathUse::State
             | PathUse::Socket

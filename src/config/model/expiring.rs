@@ -2,20 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::tls::{ExpiredList, Identity, RevocationList};
+use super::tls::{Ending, ExpiredList, Identity, RevocationList};
 use super::{BackendConfig, Config, ListenerConfig, TargetConfig};
 
-/// Less than these is soon.
-const DAYS: i64 = 14;
-
 impl ListenerConfig {
-    /// Its certificates that end within two weeks.
-    #[must_use]
-    pub fn expiring(&self, now: SystemTime) -> Vec<&Identity> {
-        let identities = self.tls.iter().flat_map(|tls| &tls.identities);
-        identities.map(|identity| &**identity).filter(|identity| identity.days_left(now) < DAYS).collect()
-    }
-
     /// Lists of revoked certificates that should have been renewed, and what they are worth by now.
     #[must_use]
     pub fn overdue_lists(&self, now: SystemTime) -> Vec<(&RevocationList, ExpiredList)> {
@@ -29,12 +19,13 @@ impl ListenerConfig {
 }
 
 impl Config {
-    /// Our own certificates that end within two weeks, each with the listener or target that shows it, or `admin`: a night
+    /// Our own certificates that were read and are near their end, each with the listener or target that shows it, or `admin`: a night
     /// without sleep that can still be had by day.
     #[must_use]
-    pub fn expiring(&self, now: SystemTime) -> Vec<(&str, &Identity)> {
+    pub fn expiring(&self, now: SystemTime) -> Vec<(&str, &Identity, Ending)> {
         let to_clients = self.listeners.iter().flat_map(|listener| {
-            listener.expiring(now).into_iter().map(|identity| (listener.name.as_str(), identity))
+            let identities = listener.tls.iter().flat_map(|tls| &tls.identities);
+            identities.map(|identity| (listener.name.as_str(), &**identity))
         });
         let to_backends = self.targets.iter().filter_map(|target| {
             // One target has one `upstream_tls`.
@@ -47,7 +38,7 @@ impl Config {
         to_clients
             .chain(to_backends)
             .chain(to_admins)
-            .filter(|(_, identity)| identity.days_left(now) < DAYS)
+            .filter_map(|(owner, identity)| Some((owner, identity, identity.ending(now)?)))
             .collect()
     }
 

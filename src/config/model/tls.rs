@@ -1,23 +1,28 @@
 //! The accepted form of TLS, on both sides. Files have been read: what stands here is what was in them.
 
+pub mod acme;
+mod identity;
 pub mod offers;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName};
-use rustls::sign::CertifiedKey;
+use rustls::pki_types::{CertificateRevocationListDer, ServerName};
 
+use acme::OrderedCertificate;
+pub use identity::{Authorities, Ending, Identity, IdentityFacts, Staple};
 use offers::{CipherSuite, KeyGroup};
 
 /// TLS towards clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerTls {
-    /// Certificates with their keys, at least one. The first is shown to clients that name no host we have one
-    /// for.
+    /// Certificates with their keys.
     pub identities: Vec<Arc<Identity>>,
+    /// Certificates that are ordered from an authority. There is at least one of both kinds.
+    pub ordered: Vec<Arc<OrderedCertificate>>,
+    /// The first of `ordered` is shown to clients that name no host we have one for; otherwise it is the first of `identities`.
+    pub orders_first: bool,
     /// What is asked of clients; `None`: no certificate.
     pub clients: Option<ClientCertificates>,
     /// The oldest version that is spoken. Default 1.2.
@@ -37,7 +42,9 @@ impl ListenerTls {
     #[must_use]
     pub fn showing(identities: Vec<Arc<Identity>>) -> ListenerTls {
         ListenerTls {
+            orders_first: identities.is_empty(),
             identities,
+            ordered: Vec::new(),
             clients: None,
             oldest: TlsVersion::default(),
             cipher_suites: Vec::new(),
@@ -45,6 +52,14 @@ impl ListenerTls {
             unknown_sni: UnknownSni::default(),
             alpn: Vec::new(),
         }
+    }
+}
+
+impl ListenerTls {
+    /// The names of all certificates.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let ordered = self.ordered.iter().flat_map(|ordered| &ordered.names);
+        self.identities.iter().flat_map(|identity| &identity.names).chain(ordered).map(String::as_str)
     }
 }
 
@@ -91,100 +106,6 @@ impl AlpnProtocol {
             AlpnProtocol::H2 => "h2",
             AlpnProtocol::Http1 => "http/1.1",
         }
-    }
-}
-
-/// A certificate chain and its private key, which match.
-#[derive(Clone)]
-pub struct Identity {
-    /// Where the chain was read.
-    pub file: PathBuf,
-    /// The chain, leaf first, and the key.
-    pub certified: Arc<CertifiedKey>,
-    /// The host names of the leaf in lower case: those in its subjectAltName, or its common name where it has
-    /// none. Some begin with `*.`.
-    pub names: Vec<String>,
-    /// When the leaf ends, in seconds since 1970.
-    pub expires: i64,
-    /// What else is told of it.
-    pub facts: IdentityFacts,
-    /// An answer of its authority that is shown with it; `None`: there is none.
-    pub staple: Option<Staple>,
-}
-
-/// An answer of an authority about one of its certificates (OCSP), which is shown with that.
-#[derive(Clone)]
-pub struct Staple {
-    /// Where it was read.
-    pub file: PathBuf,
-    /// When it ends, in seconds since 1970.
-    pub until: i64,
-    /// The chain and the key with it.
-    pub certified: Arc<CertifiedKey>,
-}
-
-/// What people want to know of a certificate.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IdentityFacts {
-    /// The kind of its key: `ECDSA P-256`.
-    pub key: String,
-    /// Who each certificate of the chain is for, the leaf first.
-    pub chain: Vec<String>,
-    /// The leaf says that it has issued itself.
-    pub is_self_issued: bool,
-    /// What is strange about its chain, and may be meant like this.
-    pub doubt: Option<String>,
-}
-
-impl PartialEq for Identity {
-    /// A key is what its certificate says, so equal chains have equal keys.
-    fn eq(&self, other: &Identity) -> bool {
-        let answer = |one: &Identity| one.staple.as_ref().and_then(|staple| staple.certified.ocsp.clone());
-        self.file == other.file
-            && self.certified.cert == other.certified.cert
-            && answer(self) == answer(other)
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity")
-            .field("file", &self.file)
-            .field("names", &self.names)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Identity {
-    /// What clients are shown at this time, in seconds since 1970: with an answer of its authority while that is valid.
-    #[must_use]
-    pub fn shown(&self, now: impl FnOnce() -> i64) -> &Arc<CertifiedKey> {
-        match &self.staple {
-            Some(staple) if now() < staple.until => &staple.certified,
-            Some(_) | None => &self.certified,
-        }
-    }
-
-    /// Days until the leaf ends, rounded down; negative when it has ended.
-    #[must_use]
-    pub fn days_left(&self, now: SystemTime) -> i64 {
-        let since = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        self.expires.saturating_sub(i64::try_from(since).unwrap_or(i64::MAX)).div_euclid(24 * 3600)
-    }
-}
-
-/// Certificates of authorities.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Authorities {
-    /// Where they were read.
-    pub file: PathBuf,
-    /// At least one. Shared by all backends of a target: the system's own list is some 200 KiB.
-    pub certificates: Arc<[CertificateDer<'static>]>,
-}
-
-impl fmt::Debug for Authorities {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.certificates.len(), self.file.display())
     }
 }
 

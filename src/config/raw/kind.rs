@@ -82,6 +82,12 @@ pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
 pub(super) const REALM: &str = r#"[ !#-\[\]-~]{1,128}"#;
 /// What a claim of a token says.
 pub(super) const CLAIM: &str = r"[\s\S]+";
+/// A name that a certificate can be for.
+pub(super) const CERTIFICATE_NAME: &str = r"(?:\*\.)?[^\s/:*\[\]_]+";
+/// An authority that issues certificates.
+pub(super) const DIRECTORY: &str = r"[A-Za-z-]+|[Hh][Tt][Tt][Pp][Ss]?://[^#]+";
+/// A mail address.
+pub(super) const MAIL: &str = r"(?:mailto:)?[^\s@,]+@[^\s@,?]+";
 /// A file.
 pub(super) const FILE: &str = r".+";
 

@@ -57,8 +57,13 @@ pub(super) use resilience::{RawBreaker, RawHedging, RawOutlier, RawRetries};
 pub(super) use servers::default_target;
 pub(super) use shape::ALL as SHAPES;
 pub(super) use target::RawTarget;
-pub(super) use tls::{FoundCertificate, RawCertificate, RawFolder, RawIdentity, RawTls, server_name};
+pub(super) use tls::{
+    FoundCertificate, RawCertificate, RawFolder, RawIdentity, RawOrdered, RawTls, server_name,
+};
 pub(super) use top::access_log::RawAccessLog;
+pub(super) use top::acme::{
+    AUTHORITIES as KNOWN_AUTHORITIES, KnownAuthority, RawAcme, RawDirectory, RawExternalAccount,
+};
 pub(super) use top::admin::RawAdmin;
 pub(super) use top::cache_store::RawCacheStore;
 pub(super) use top::instance::RawInstance;
@@ -81,7 +86,8 @@ use bounds::{CONNECTIONS_MAX, HOUR, SECOND};
 use group::{items, list};
 use reader::Section;
 use top::{
-    access_log, admin, cache_store, instance, metrics, recorder, routing_tests, scale, tracing, webhooks,
+    access_log, acme, admin, cache_store, instance, metrics, recorder, routing_tests, scale, tracing,
+    webhooks,
 };
 
 /// The file as written.
@@ -93,6 +99,7 @@ pub(super) struct Raw {
     pub(super) instance: RawInstance,
     pub(super) admin: RawAdmin,
     pub(super) metrics: RawMetrics,
+    pub(super) acme: RawAcme,
     /// From all files, and behind them the one of `on_dead_server_webhook`.
     pub(super) webhooks: Vec<RawWebhook>,
     pub(super) scale: RawScale,
@@ -212,6 +219,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     raw.admin = over_tcp;
     raw.metrics = top.find("metrics").map(|entry| metrics::walk(entry, reader)).unwrap_or_default();
     raw.instance = instance::walk(["name", "state_dir"].map(|key| top.find(key)), socket, reader);
+    raw.acme = top.find("acme").map(|entry| acme::walk(entry, reader)).unwrap_or_default();
     raw.webhooks = top.all("webhooks").flat_map(|entry| webhooks::walk(entry, reader)).collect();
     let seed = top.find("on_dead_server_webhook").and_then(|entry| webhooks::walk_seed(entry, reader));
     raw.webhooks.extend(seed);

@@ -205,10 +205,7 @@ impl<'r> Reader<'r> {
         } else if let Some(instead) = later::key(&entry.key, shape.path) {
             let message = format!("`{}` is not supported yet: {instead}", entry.key);
             let problem = self.report.at(entry.key_place, message);
-            match later::until_then(&entry.key) {
-                Ok(words) => problem.hint(words, Fix::Remove(entry.key_place)),
-                Err(words) => problem.note(words),
-            };
+            problem.hint(later::until_then(&entry.key), Fix::Remove(entry.key_place));
         } else {
             let message = format!("unknown key {} {}", quoted(&entry.key), shape.title);
             // `x-limits` is there for something else than `limits`, and `x-real-ip` is not.

@@ -1,6 +1,7 @@
 //! Which keys exist where, and what each takes. The walker refuses every other key; `config::keys` hands the list
 //! to the tests that keep the documentation complete, and the JSON Schema is made of it.
 
+mod acme;
 mod action;
 mod admin;
 mod auth;
@@ -27,6 +28,7 @@ use super::kind::{ADDRESS, FILE, INSTANCE, NAME, NETWORK, RECEIVER, Shape, URL, 
 use super::vocabulary::foreign;
 use super::vocabulary::nearest::nearest;
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
+pub(super) use acme::{ACME, EAB};
 pub(super) use action::{REDIRECT, RESPOND, ROUTE_HASH_KEY, ROUTE_RETRIES, SPLIT, SPLIT_BY};
 pub(super) use admin::{ADMIN, ADMIN_TLS};
 pub(super) use auth::{AUTH, BASIC, FORWARD, JWT};
@@ -76,6 +78,7 @@ pub(super) const TOP: Shape = Shape {
         key("state_dir", Word(FILE), "The folder of what outlives the process."),
         key("admin", Group(&ADMIN), "How the process is asked and told things while it serves."),
         key("metrics", Group(&METRICS), "How numbers get to those who collect them."),
+        key("acme", Group(&ACME), "Who issues certificates for us, for `tls.certificates: [{acme: […]}]`."),
         key("webhooks", List(&Group(&WEBHOOK)), "Who is told of events by HTTP."),
         key(
             "on_dead_server_webhook",
@@ -139,6 +142,8 @@ pub(super) const TOP: Shape = Shape {
 /// Every shape, outermost first.
 pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
+    ACME,
+    EAB,
     ACCESS_LOG,
     CACHE_STORE,
     RECORDER,

@@ -2,6 +2,7 @@
 
 mod folder;
 mod offers;
+mod ordered;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, TlsVersio
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
 pub(in crate::config) use folder::{FoundCertificate, RawFolder};
+pub(in crate::config) use ordered::RawOrdered;
 
 /// A certificate with its key, as written.
 #[derive(Debug)]
@@ -45,6 +47,8 @@ pub(in crate::config) enum RawCertificate {
     One(Box<RawIdentity>),
     /// All of a folder.
     Folder(RawFolder),
+    /// One that an authority issues.
+    Ordered(RawOrdered),
 }
 
 /// `tls`.
@@ -109,15 +113,19 @@ pub(super) fn walk(
     let mut certificates = Vec::new();
     let mut is_faulty = section.is_misspelt("certificates") || section.is_misspelt("cert_file");
     if let Some(entry) = section.find("certificates") {
-        let items = list(entry, reader, "a list, each item with `cert_file` and `cert_key`, or with `dir`")
-            .unwrap_or_default();
+        let items = list(
+            entry,
+            reader,
+            "a list, each item with `cert_file` and `cert_key`, with `dir`, or with `acme`",
+        )
+        .unwrap_or_default();
         certificates = items.iter().filter_map(|item| certificate(item, of_certificate, reader)).collect();
         is_faulty |= certificates.is_empty();
         if matches!(entry.node.typed(), Typed::List([]) | Typed::Null) {
             reader
                 .report
                 .spot(&reader.key_spot(entry), "`certificates` is empty")
-                .expected("at least one certificate: `certificates: [{cert_file: a.pem, cert_key: a.key}]`, or `[{dir: certs/}]`");
+                .expected("at least one certificate: `certificates: [{cert_file: a.pem, cert_key: a.key}]`, `[{dir: certs/}]`, or `[{acme: [example.com]}]`");
         }
     }
     let raw = RawTls {
@@ -183,28 +191,44 @@ pub(super) fn walk_upstream(entry: &Entry, reader: &mut Reader<'_>) -> Option<Wr
 fn certificate(item: &Node, shape: &Shape, reader: &mut Reader<'_>) -> Option<RawCertificate> {
     let section = reader.section("an entry of `certificates`", item, shape)?;
     let spot = reader.spot_of(item);
-    if let Some(entry) = section.find("dir") {
-        for key in ["cert_file", "cert_key", "ocsp_file"] {
-            if let Some(other) = section.find(key) {
-                let problem =
-                    reader.report.at(other.key_place, format!("`dir` and `{key}` exclude each other"));
-                problem.note("a certificate of its own is an item of its own");
-            }
+    if let Some(entry) = section.find("acme") {
+        exclude(&section, "acme", &["cert_file", "cert_key", "ocsp_file", "dir"], reader);
+        return ordered::walk(&section, entry, reader).map(RawCertificate::Ordered);
+    }
+    for key in ordered::BESIDE.into_iter().filter(|_| !section.is_misspelt("acme")) {
+        if let Some(other) = section.find(key) {
+            let message = format!("`{key}` has no effect without `acme`");
+            reader.report.at(other.key_place, message).note("it says how a certificate is ordered");
         }
+    }
+    if let Some(entry) = section.find("dir") {
+        exclude(&section, "dir", &["cert_file", "cert_key", "ocsp_file"], reader);
         let path = reader.word(entry, "the path of a folder", folder_path)?;
         return folder::look(&path.value, &path.spot, reader).map(RawCertificate::Folder);
     }
-    let is_misspelt = section.is_misspelt("cert_file") || section.is_misspelt("dir");
+    let is_misspelt = ["cert_file", "dir", "acme"].iter().any(|key| section.is_misspelt(key));
     if section.find("cert_file").is_none() && !is_misspelt {
-        let wrong =
-            Wrong::new("has no `cert_file`", "`{cert_file: a.pem, cert_key: a.key}`, or `{dir: certs/}`");
+        let wrong = Wrong::new(
+            "has no `cert_file`",
+            "`{cert_file: a.pem, cert_key: a.key}`, `{dir: certs/}` or `{acme: [example.com]}`",
+        );
         reader.report.wrong(&spot, "this certificate", wrong);
         return None;
     }
-    if section.is_misspelt("dir") {
+    if section.is_misspelt("dir") || section.is_misspelt("acme") {
         return None;
     }
     Some(RawCertificate::One(Box::new(identity(&section, ("cert_file", "cert_key"), spot, reader))))
+}
+
+/// Reports keys that can't stand beside `key`.
+fn exclude(section: &Section<'_>, key: &str, others: &[&'static str], reader: &mut Reader<'_>) {
+    for other in others {
+        if let Some(entry) = section.find(other) {
+            let message = format!("`{key}` and `{other}` exclude each other");
+            reader.report.at(entry.key_place, message).note("a certificate of its own is an item of its own");
+        }
+    }
 }
 
 fn folder_path(text: &str) -> Result<String, Wrong> {

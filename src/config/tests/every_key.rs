@@ -461,6 +461,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(http2::rows());
     rows.extend(certificate_folders::rows());
     rows.extend(offers::rows());
+    rows.extend(ordered::rows());
     rows.extend(passthrough::rows());
     rows.extend(proxy_protocol::rows());
     rows

@@ -25,7 +25,7 @@ mod tokens;
 
 use std::path::Path;
 
-use secured::{certificate_folders, certificates, offers};
+use secured::{certificate_folders, certificates, offers, ordered};
 
 use super::*;
 

@@ -56,7 +56,14 @@ pub(super) fn accept(
     let tls = match &raw.tls {
         Field::Given(written) => {
             let path = |key: &str| format!("admin.tls.{key}");
-            Some(Arc::new(tls::served(written, "`admin`", &path, report, rows)))
+            Some(Arc::new(tls::served(
+                written,
+                "`admin`",
+                &tls::acme::AcmeTerms::default(),
+                &path,
+                report,
+                rows,
+            )))
         }
         Field::Faulty | Field::Absent => None,
     };

@@ -27,7 +27,7 @@ pub(super) fn accept(
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
     let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
-    let tls = tls::listener(owner, spoken, report, rows);
+    let tls = tls::listener(owner, spoken, &top.acme, report, rows);
     let spoken_http = spoken.filter(|spoken| spoken.protocol == Protocol::Http);
     let http2 = spoken_http.and_then(|spoken| http2::accept(owner, spoken, report, rows));
     let proxy_protocol = proxy_protocol::accept(owner, spoken, &binds, report, rows);

@@ -77,6 +77,7 @@ pub(super) fn accept(
     let instance = instance::accept(&raw.instance, report, rows);
     let admin = admin::accept(&raw.admin, report, rows);
     let metrics = admin::accept_metrics(&raw.metrics, rows);
+    let (acme, terms) = tls::acme::accept(raw, report, rows);
     let webhooks = telling::webhooks::accept(&raw.webhooks, report, rows);
     let scale = telling::scale::accept(&raw.scale, rows);
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
@@ -104,6 +105,7 @@ pub(super) fn accept(
     let recorder = telling::recorder::accept(raw.recorder.as_ref(), report, rows);
     let tracing = telling::tracing::accept(raw.tracing.as_ref(), report, rows);
     let top = TopLevel {
+        acme: terms,
         cache: route::cache::of_short_forms(raw, report, rows),
         lists: gate::access::lists(&raw.access_lists, report, rows),
         blacklisted,
@@ -166,6 +168,7 @@ pub(super) fn accept(
         instance,
         admin,
         metrics,
+        acme,
         webhooks,
         scale,
         access_lists,

@@ -1,8 +1,10 @@
 //! `tls` and `upstream_tls`: reads the files they name and checks that everything fits together.
 
+pub(super) mod acme;
 mod clients;
 mod folder;
 mod offers;
+mod ordered;
 mod trusted;
 
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use crate::config::model::{BackendAddress, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawBackend, RawCertificate, RawIdentity, RawTarget, RawTls, Spoken, server_name};
 use crate::config::report::Report;
+use acme::AcmeTerms;
 pub(super) use trusted::authorities;
 
 /// Whether a target speaks TLS on any side, as far as its keys say.
@@ -45,6 +48,7 @@ fn is_spoken_to_backends(raw: &RawTarget) -> bool {
 pub(super) fn listener(
     raw: &KeyOwner<'_>,
     spoken: Option<Spoken>,
+    terms: &AcmeTerms,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Option<Arc<ListenerTls>> {
@@ -83,13 +87,13 @@ pub(super) fn listener(
         (Field::Absent | Field::Faulty, _) => return None,
     };
     let path = |key: &str| raw.path(&format!("tls.{key}"));
-    let served = served(written, &name, &path, report, rows);
+    let served = served(written, &name, terms, &path, report, rows);
     let tls = &written.value;
     let unknown_sni =
         rows.settle(path("unknown_sni"), tls.unknown_sni.as_ref(), UnknownSni::Default, |unknown| {
             name_of(UnknownSni::ALL, *unknown).to_owned()
         });
-    let (cipher_suites, groups) = offers::accept(tls, served.oldest, &served.identities, report, rows, &path);
+    let (cipher_suites, groups) = offers::accept(tls, &served, report, rows, &path);
     let alpn = alpn(raw, written, spoken, report, rows);
     Some(Arc::new(ListenerTls { alpn, unknown_sni, cipher_suites, groups, ..served }))
 }
@@ -125,12 +129,13 @@ fn alpn(
 pub(super) fn served(
     written: &Written<RawTls>,
     owner: &str,
+    terms: &AcmeTerms,
     path: &impl Fn(&str) -> String,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> ListenerTls {
     let tls = &written.value;
-    let mut identities = Vec::new();
+    let (mut identities, mut ordered) = (Vec::new(), Vec::new());
     if tls.identity.is_written() {
         identities.extend(identity(&tls.identity, SERVER, report, rows, &path("")));
     }
@@ -139,6 +144,7 @@ pub(super) fn served(
         match certificate {
             RawCertificate::One(raw) => identities.extend(identity(raw, SERVER, report, rows, &path)),
             RawCertificate::Folder(raw) => identities.extend(folder::accept(raw, report, rows, &path)),
+            RawCertificate::Ordered(raw) => ordered.extend(ordered::accept(raw, terms, report, rows, &path)),
         }
     }
     if !tls.identity.is_written() && tls.certificates.is_empty() && !tls.is_faulty {
@@ -150,7 +156,10 @@ pub(super) fn served(
         name_of(TlsVersion::ALL, *version).to_owned()
     });
     let clients = clients::accept(tls, report, rows, path);
-    ListenerTls { clients, oldest, alpn: AlpnProtocol::usual(false), ..ListenerTls::showing(identities) }
+    let alpn = AlpnProtocol::usual(false);
+    let is_first = matches!(tls.certificates.first(), Some(RawCertificate::Ordered(_)));
+    let orders_first = is_first && !tls.identity.is_written();
+    ListenerTls { clients, oldest, alpn, ordered, orders_first, ..ListenerTls::showing(identities) }
 }
 
 /// What the backends of a target are spoken to with.

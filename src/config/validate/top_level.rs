@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::gate::access::AccessLists;
 use super::gate::rate::RateLimits;
+use super::tls::acme::AcmeTerms;
 use crate::config::model::cache::CachePolicy;
 use crate::config::model::{AccessList, Balance};
 use crate::config::origin::{Field, Written};
@@ -12,6 +13,8 @@ use crate::config::raw::BindHost;
 
 /// What the top level says to every target.
 pub(super) struct TopLevel<'r> {
+    /// What holds for certificates that are ordered.
+    pub(super) acme: AcmeTerms,
     pub(super) lists: AccessLists<'r>,
     /// Who may not come in at the listeners of targets.
     pub(super) blacklisted: Option<Arc<AccessList>>,

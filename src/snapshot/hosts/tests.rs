@@ -24,6 +24,7 @@ fn identity(names: &[&str]) -> Arc<Identity> {
         file: "a.pem".into(),
         certified: Arc::new(certified),
         names: names.iter().map(|name| (*name).to_owned()).collect(),
+        begins: 0,
         expires: 0,
         facts: Default::default(),
         staple: None,
@@ -66,6 +67,7 @@ fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConf
 
 fn config(listeners: &[ListenerConfig]) -> Config {
     Config {
+        acme: Default::default(),
         instance: Instance::default(),
         admin: None,
         metrics: MetricsConfig::default(),

@@ -1,35 +1,21 @@
-use rcgen::{CertificateParams, KeyPair};
-use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
 use super::super::provider;
 use super::*;
+use crate::tls::fixtures::identity;
 
 /// Certificates with these names, in this order.
 fn identities(names: &[&[&str]]) -> Vec<Arc<Identity>> {
-    let identity = |names: &&[&str]| {
-        let key = KeyPair::generate().expect("randomness");
-        let certificate = CertificateParams::default().self_signed(&key).expect("signed").der().clone();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-        let certified = CertifiedKey::new(vec![certificate], any_supported_type(&key).expect("P-256"));
-        Arc::new(Identity {
-            file: "a.pem".into(),
-            certified: Arc::new(certified),
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
-            expires: 0,
-            facts: Default::default(),
-            staple: None,
-        })
-    };
-    names.iter().map(identity).collect()
+    names.iter().map(|names| Arc::new(identity(names))).collect()
 }
 
 /// The places of those that fit a client that asks for `name`.
 fn chosen(identities: &[Arc<Identity>], name: Option<&str>) -> Vec<usize> {
     let chooser = Chooser::new(identities);
-    let place = |one: &Arc<Identity>| {
-        identities.iter().position(|identity| Arc::ptr_eq(identity, one)).expect("one of them")
+    let place = |one: &ServedCertificate| {
+        let one = one.identity();
+        identities.iter().position(|identity| Arc::ptr_eq(identity, &one)).expect("one of them")
     };
     chooser.candidates(name).iter().map(place).collect()
 }

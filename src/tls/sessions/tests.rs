@@ -73,6 +73,7 @@ impl Lab {
             file: "a.pem".into(),
             certified,
             names: Vec::new(),
+            begins: 0,
             expires: 0,
             facts: Default::default(),
             staple: None,

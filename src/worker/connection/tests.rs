@@ -26,6 +26,7 @@ fn configs() -> (Arc<ServerConfig>, RootCertStore) {
         file: "a.pem".into(),
         certified,
         names,
+        begins: 0,
         expires: 0,
         facts: Default::default(),
         staple: None,

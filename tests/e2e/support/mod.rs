@@ -141,6 +141,7 @@ pub fn all_to(target: &str) -> Vec<Arc<RouteConfig>> {
 /// One target called `web` on a free port, two workers, health checks off.
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
+        acme: Default::default(),
         instance: Default::default(),
         admin: None,
         metrics: evenkeel::config::model::MetricsConfig::default(),

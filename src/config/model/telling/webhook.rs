@@ -33,6 +33,8 @@ pub enum WebhookEvent {
     Rollback,
     /// A certificate ends soon.
     CertificateExpires,
+    /// A certificate should have been renewed by now.
+    RenewalOverdue,
     /// A target needs more backends.
     ScaleOut,
     /// It would do with fewer.
@@ -49,6 +51,7 @@ impl WebhookEvent {
         ("reload", WebhookEvent::Reload),
         ("rollback", WebhookEvent::Rollback),
         ("certificate_expires", WebhookEvent::CertificateExpires),
+        ("renewal_overdue", WebhookEvent::RenewalOverdue),
         ("scale_out", WebhookEvent::ScaleOut),
         ("scale_in", WebhookEvent::ScaleIn),
     ];

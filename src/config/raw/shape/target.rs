@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::acme::{ORDERED_CHALLENGE, ORDERED_KEY, ORDERED_NAMES};
 use super::cache::{CACHE_OF_TARGET, COMPRESS_OF_TARGET};
 use super::gate::TARGET_ACCESS;
 use super::http2::HTTP2_OF_TARGET;
@@ -248,7 +249,7 @@ pub(in crate::config::raw) const TLS: Shape = Shape {
 pub(in crate::config::raw) const CERTIFICATE: Shape = Shape {
     title: "in a certificate",
     path: "targets.<name>.tls.certificates[].",
-    needs: &[&["cert_file"], &["dir"]],
+    needs: &[&["cert_file"], &["dir"], &["acme"]],
     keys: &[
         key("cert_file", Word(FILE), "The certificate, and behind it those of its issuers: a PEM file."),
         key("cert_key", Word(FILE), "Its private key, unencrypted: a PEM file; by default in `cert_file`."),
@@ -258,6 +259,9 @@ pub(in crate::config::raw) const CERTIFICATE: Shape = Shape {
             "An answer of its authority that is shown with it: an OCSP response in DER.",
         ),
         key("dir", Word(FILE), "All certificates of a folder, each with its key in it or beside it."),
+        ORDERED_NAMES,
+        ORDERED_CHALLENGE,
+        ORDERED_KEY,
     ],
 };
 

@@ -1,6 +1,7 @@
 //! Groups of keys at the top level.
 
 pub(super) mod access_log;
+pub(super) mod acme;
 pub(super) mod admin;
 pub(super) mod cache_store;
 pub(super) mod instance;

@@ -3,7 +3,6 @@
 
 /// Keys whose feature comes later, with what this version does instead.
 const KEYS: &[(&str, &str)] = &[
-    ("acme", "this version fetches no certificates"),
     (
         "basic_auth",
         "this version has it as a rule at the top level: `auth: {staff: {basic: {users_file: …}}}`",
@@ -52,12 +51,9 @@ const UNTIL_THEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// What to do until then: in `Ok` to the line, in `Err` to more than that.
-pub(in crate::config::raw) fn until_then(key: &str) -> Result<&'static str, &'static str> {
-    match key {
-        "acme" => Err("give a certificate of your own instead: `tls: {cert_file: …, cert_key: …}`"),
-        _ => Ok(find(UNTIL_THEN, key).unwrap_or("remove it")),
-    }
+/// What to do to the line until then.
+pub(in crate::config::raw) fn until_then(key: &str) -> &'static str {
+    find(UNTIL_THEN, key).unwrap_or("remove it")
 }
 
 /// What this version does instead of speaking `protocol`.

@@ -307,6 +307,7 @@ fn what_loads_is_never_refused() {
     values.push(json!([Certs::shared().path("crl.der")]));
     values.extend(http2::values());
     values.extend(offers::values());
+    values.extend(ordered::values());
     values.extend(proxy_protocol::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);

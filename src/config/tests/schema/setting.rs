@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::certificates::Certs;
-use super::super::{access, auth, cache};
+use super::super::{access, auth, cache, ordered};
 
 /// `WEB` as JSON with `value` at a key, and what that key needs around it.
 pub(super) fn web_with(path: &str, value: Value) -> Value {
@@ -31,6 +31,7 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
         web["targets"]["mail"] = json!({ "backends": [{ "host": "b", "port": 2 }] });
         web["listeners"]["front"]["routes"] = json!([{ "target": "mail", "passthrough": true }]);
     }
+    ordered::set_up(path, &mut web);
     if path.ends_with("certificates[].dir") {
         for (owner, at) in [("listeners", "front"), ("targets", "web")] {
             if let Some(item) = web.pointer_mut(&format!("/{owner}/{at}/tls/certificates/0")) {

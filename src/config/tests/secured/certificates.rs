@@ -63,6 +63,12 @@ impl Certs {
         }
         std::fs::create_dir(certs.0.path().join("pairs")).unwrap();
         certs.write("pairs/both.pem", &format!("{}{}", read("a.key"), read("a.pem")));
+        certs.write("eab.key", "c2VjcmV0LXNlY3JldC1zZWNyZXQ\n");
+        for (name, mode) in [("hook", 0o755), ("open-hook", 0o777)] {
+            certs.write(name, "#!/bin/sh\n");
+            let rights = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(certs.path(name), rights).unwrap();
+        }
         certs.write("tokens", "ci operate 0123456789abcdef\n");
         certs.write("otlp.headers", "Authorization: Bearer 0123456789abcdef\n");
         certs.write("empty.pem", "\n");
@@ -371,7 +377,7 @@ fn check_says_which_backends_are_spoken_to_over_tls() {
 }
 
 #[test]
-fn certificates_that_end_within_two_weeks_are_named_with_who_shows_them() {
+fn certificates_in_the_last_fifth_of_their_life_are_named_with_who_shows_them() {
     let folder = Certs::shared().0.path();
     let text = "admin: {listener: 9900, tls: {cert_file: soon.pem, cert_key: soon.key}}
 targets:
@@ -383,7 +389,7 @@ targets:
 ";
     let config = load_text(text, "t.yaml", folder, &Flags::default(), &env).unwrap().config;
     let now = SystemTime::now();
-    let found: Vec<_> = config.expiring(now).iter().map(|(who, one)| (*who, one.days_left(now))).collect();
+    let found: Vec<_> = config.expiring(now).iter().map(|(who, one, _)| (*who, one.days_left(now))).collect();
     assert_eq!(found, [("web", 3), ("api", 3), ("admin", 3)]);
 }
 

@@ -1,21 +1,19 @@
 //! What sessions are made of, and what a choice of it costs.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::super::show::name_of;
 use crate::config::effective::EffectiveRows;
 use crate::config::model::tls::offers::{CipherSuite, KeyGroup};
-use crate::config::model::tls::{Identity, TlsVersion};
+use crate::config::model::tls::{ListenerTls, TlsVersion};
 use crate::config::origin::{Field, Written};
 use crate::config::raw::RawTls;
 use crate::config::report::Report;
 
-/// The cipher suites (none: all of them) and the groups of a listener whose oldest version is this.
+/// The cipher suites (none: all of them) and the groups of a listener that serves this.
 pub(super) fn accept(
     tls: &RawTls,
-    oldest: TlsVersion,
-    identities: &[Arc<Identity>],
+    served: &ListenerTls,
     report: &mut Report,
     rows: &mut EffectiveRows,
     path: &impl Fn(&str) -> String,
@@ -27,7 +25,7 @@ pub(super) fn accept(
     };
     let chosen = rows.settle(path("cipher_suites"), suites, Vec::new(), shown);
     if let Some(written) = suites {
-        judge_suites(written, oldest, identities, report);
+        judge_suites(written, served, report);
     }
     let written = if let Field::Given(written) = &tls.groups { Some(written) } else { None };
     let groups = rows.settle(path("groups"), written, KeyGroup::USUAL.to_vec(), |groups| {
@@ -50,13 +48,38 @@ fn listed(names: impl Iterator<Item = &'static str>) -> String {
     format!("[{}]", names.collect::<Vec<_>>().join(", "))
 }
 
+/// A certificate, as far as suites depend on it.
+struct CertificateOffer<'a> {
+    /// What people call it.
+    what: String,
+    key: &'a str,
+    names: &'a [String],
+}
+
+impl CertificateOffer<'_> {
+    fn is_rsa(&self) -> bool {
+        self.key.starts_with("RSA") || self.key.starts_with("rsa")
+    }
+}
+
+/// All that a listener shows.
+fn certificates(served: &ListenerTls) -> Vec<CertificateOffer<'_>> {
+    let read = served.identities.iter().map(|identity| CertificateOffer {
+        what: identity.file.display().to_string(),
+        key: &identity.facts.key,
+        names: &identity.names,
+    });
+    let ordered = served.ordered.iter().map(|ordered| CertificateOffer {
+        what: format!("for {}", ordered.names.join(", ")),
+        key: ordered.key.name(),
+        names: &ordered.names,
+    });
+    read.chain(ordered).collect()
+}
+
 /// Reports suites of which no session can be made, and warns of who gets none.
-fn judge_suites(
-    written: &Written<Vec<CipherSuite>>,
-    oldest: TlsVersion,
-    identities: &[Arc<Identity>],
-    report: &mut Report,
-) {
+fn judge_suites(written: &Written<Vec<CipherSuite>>, served: &ListenerTls, report: &mut Report) {
+    let (oldest, all) = (served.oldest, certificates(served));
     let suites = &written.value;
     let has = |is: &dyn Fn(&CipherSuite) -> bool| suites.iter().any(is);
     let has_new = has(&|suite| suite.is_new());
@@ -80,30 +103,25 @@ fn judge_suites(
             costs.push("none is of TLS 1.2, so clients that speak nothing newer get no session".to_owned());
         }
         // What clients of TLS 1.2 can use of the certificates depends on their keys.
-        let is_of_use = |identity: &&Arc<Identity>| {
-            let is_rsa = identity.facts.key.starts_with("RSA");
-            has(&|suite| !suite.is_new() && suite.is_rsa() == is_rsa)
-        };
+        let is_of_use =
+            |one: &&CertificateOffer<'_>| has(&|suite| !suite.is_new() && suite.is_rsa() == one.is_rsa());
         // One of two for the same names is enough.
-        let served: HashSet<&String> =
-            identities.iter().filter(is_of_use).flat_map(|identity| &identity.names).collect();
-        let is_idle = |identity: &&Arc<Identity>| {
-            !is_of_use(identity) && !identity.names.iter().all(|name| served.contains(name))
+        let served: HashSet<&String> = all.iter().filter(is_of_use).flat_map(|one| one.names).collect();
+        let is_idle = |one: &&CertificateOffer<'_>| {
+            !is_of_use(one) && !one.names.iter().all(|name| served.contains(name))
         };
-        let idle: Vec<&Arc<Identity>> = identities.iter().filter(|_| has_old).filter(is_idle).collect();
-        if !has_new && !idle.is_empty() && idle.len() == identities.len() {
-            let message = format!(
-                "none of `cipher_suites` is for the key of a certificate here: {}",
-                idle[0].facts.key
-            );
+        let idle: Vec<&CertificateOffer<'_>> = all.iter().filter(|_| has_old).filter(is_idle).collect();
+        if !has_new && !idle.is_empty() && idle.len() == all.len() {
+            let message =
+                format!("none of `cipher_suites` is for the key of a certificate here: {}", idle[0].key);
             report.spot(&written.spot, message).expected("a suite for that kind of key, or one of TLS 1.3");
         } else if let Some(first) = idle.first() {
             let more = match idle.len() - 1 {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            let (file, key) = (first.file.display(), &first.facts.key);
-            costs.push(format!("none of TLS 1.2 is for the certificate {file}{more}, whose key is {key}"));
+            let (what, key) = (&first.what, first.key);
+            costs.push(format!("none of TLS 1.2 is for the certificate {what}{more}, whose key is {key}"));
         }
     }
     if !has(&|suite| suite.is_chacha()) {

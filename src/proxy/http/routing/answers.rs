@@ -124,6 +124,30 @@ pub async fn answer_here<'a, E: Edge>(
                 }
             }
         }
+        Routed::Prove(proof) => {
+            let mut answer = Head::answer(200);
+            answer.push(b"Content-Type", b"application/octet-stream");
+            answer.push(b"Content-Length", proof.len().to_string().as_bytes());
+            answer.push(b"Cache-Control", b"no-store");
+            let mut body = match head.method() == b"HEAD" {
+                true => AnswerBody::Empty,
+                false => {
+                    let text = proof.as_bytes().to_vec();
+                    AnswerBody::Memory(Box::new(Memory::whole(text, ctx.buffers.clone())))
+                }
+            };
+            // Who asks for one may be let in for nothing else.
+            match send(edge, recording, &answer, &mut body, true).await {
+                Ok(after) => {
+                    recording.settle(Cause::Done);
+                    after
+                }
+                Err(cause) => {
+                    recording.settle(cause);
+                    After::Abort
+                }
+            }
+        }
         Routed::Answer(way) => {
             let to_head = head.method() == b"HEAD";
             let (mut answer, mut body) = match &way.route.config.action {

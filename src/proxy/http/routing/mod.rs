@@ -1,6 +1,7 @@
 //! What a route makes of a request: where it goes and in which form, or the answer it gets here.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::config::model::route::Action;
 use crate::message::{Cause, Head, Record};
@@ -37,6 +38,8 @@ pub enum Routed<'a> {
     Relay(Box<GivenAnswer>, Way<'a>),
     /// Its client has to show who it is.
     Ask(Way<'a>),
+    /// It asks for this proof that a name is ours.
+    Prove(Arc<str>),
 }
 
 impl<'a> Routed<'a> {
@@ -48,6 +51,7 @@ impl<'a> Routed<'a> {
                 Some(way.route)
             }
             Routed::Refuse(_, way) | Routed::Deny(_, way) => way.as_ref().map(|way| way.route),
+            Routed::Prove(_) => None,
         }
     }
 }

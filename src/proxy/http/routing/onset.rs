@@ -47,6 +47,11 @@ pub fn begin<'a, E: Edge>(
     if let Some(cause) = refused {
         return Onset::Otherwise(Box::new(Routed::Refuse(cause, None)));
     }
+    if ctx.proofs.has_answers()
+        && let Some(proof) = proof(request, edge)
+    {
+        return Onset::Otherwise(Box::new(Routed::Prove(proof)));
+    }
     if let Some((route, destination)) = listener.straight() {
         return match denied_by_listener(listener, head, *sender) {
             None => Onset::Onward(destination, Way::plain(route)),
@@ -85,6 +90,18 @@ pub fn begin<'a, E: Edge>(
         }
         other => Onset::Otherwise(Box::new(other)),
     }
+}
+
+/// The proof that a request asks for which an authority may have sent: in plain text, as authorities do (RFC 8555 §8.3).
+#[cold]
+#[inline(never)]
+fn proof<E: Edge>(request: &IncomingRequest<'_>, edge: &E) -> Option<Arc<str>> {
+    let &IncomingRequest { ctx, listener, head, .. } = request;
+    let asks = matches!(head.method(), b"GET" | b"HEAD");
+    if !asks || listener.is_secured() || edge.secured().is_some() {
+        return None;
+    }
+    ctx.proofs.answer_to(head.path())
 }
 
 /// Notes where a request goes, and has it copied if its route wants that.

@@ -1,0 +1,150 @@
+//! What authorities were asked for, kept over restarts: whoever is started again and again asks no more often than others.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{Ledger, LedgerEntry, OrderEnd};
+use crate::store::Store;
+
+/// From so many bytes on the journal is written anew.
+const LARGE: u64 = 1024 * 1024;
+
+/// The ledgers of all authorities.
+pub(super) struct Book {
+    store: Box<dyn Store>,
+    ledgers: HashMap<String, Ledger>,
+}
+
+/// One line. The later of two with the same number counts.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    authority: String,
+    number: u64,
+    /// In seconds since 1970.
+    at: i64,
+    /// `None`: it was an account.
+    names: Option<Vec<String>>,
+    /// `issued`, `failed` or `unreached`; `None`: nobody knows.
+    end: Option<String>,
+}
+
+const ENDS: [(&str, OrderEnd); 3] =
+    [("issued", OrderEnd::Issued), ("failed", OrderEnd::Failed), ("unreached", OrderEnd::Unreached)];
+
+impl Line {
+    fn of(authority: &str, number: u64, asked: &LedgerEntry) -> Line {
+        let (at, names, end) = match asked {
+            LedgerEntry::Account { at } => (*at, None, OrderEnd::Open),
+            LedgerEntry::Order { at, names, end } => (*at, Some(names.clone()), *end),
+        };
+        let end = ENDS.iter().find(|(_, known)| *known == end).map(|(name, _)| (*name).to_owned());
+        Line { authority: authority.to_owned(), number, at, names, end }
+    }
+
+    fn asked(&self) -> LedgerEntry {
+        let end = ENDS.iter().find(|(name, _)| self.end.as_deref() == Some(*name));
+        match &self.names {
+            None => LedgerEntry::Account { at: self.at },
+            Some(names) => LedgerEntry::Order {
+                at: self.at,
+                names: names.clone(),
+                end: end.map_or(OrderEnd::Open, |(_, end)| *end),
+            },
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("plain fields are always JSON")
+    }
+}
+
+impl Book {
+    /// Reads what is kept in `store`.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub(super) fn load(mut store: Box<dyn Store>, now: i64) -> Result<Book, String> {
+        let kept = store.load().map_err(|error| error.to_string())?;
+        let mut ledgers: HashMap<String, Ledger> = HashMap::new();
+        for record in &kept.records {
+            // A line of a later version is nobody's loss.
+            let Ok(line) = serde_json::from_slice::<Line>(record) else { continue };
+            ledgers.entry(line.authority.clone()).or_default().put(line.number, line.asked());
+        }
+        ledgers.values_mut().for_each(|ledger| ledger.forget(now));
+        let mut book = Book { store, ledgers };
+        if book.store.size() > LARGE {
+            book.compact()?;
+        }
+        Ok(book)
+    }
+
+    /// What this authority was asked for.
+    pub(super) fn ledger(&mut self, authority: &str) -> &Ledger {
+        self.ledgers.entry(authority.to_owned()).or_default()
+    }
+
+    /// Notes what it is about to be asked for. Gives the number of that.
+    ///
+    /// # Errors
+    /// It can't be kept, so it must not be asked: nobody would know of it after a restart.
+    pub(super) fn begin(&mut self, authority: &str, asked: LedgerEntry, now: i64) -> Result<u64, String> {
+        if self.store.size() > LARGE {
+            self.ledgers.values_mut().for_each(|ledger| ledger.forget(now));
+            self.compact()?;
+        }
+        let ledger = self.ledgers.entry(authority.to_owned()).or_default();
+        let number = ledger.begin(asked.clone());
+        match self.store.append(&Line::of(authority, number, &asked).bytes()) {
+            Ok(()) => Ok(number),
+            Err(error) => {
+                ledger.end(number, OrderEnd::Unreached);
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Notes how an order has ended. If that can't be kept it counts as if nobody knew, after a restart.
+    pub(super) fn end(&mut self, authority: &str, number: u64, end: OrderEnd) {
+        let ledger = self.ledgers.entry(authority.to_owned()).or_default();
+        ledger.end(number, end);
+        let asked = ledger.all().find(|(of, _)| *of == number).map(|(_, asked)| asked.clone());
+        if let Some(asked) = asked {
+            let _ = self.store.append(&Line::of(authority, number, &asked).bytes());
+        }
+    }
+
+    fn compact(&mut self) -> Result<(), String> {
+        let all = self.ledgers.iter().flat_map(|(authority, ledger)| {
+            ledger.all().map(|(number, asked)| Line::of(authority, number, asked).bytes())
+        });
+        let all: Vec<Vec<u8>> = all.collect();
+        self.store.compact(&all).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::{MemoryDisk, MemoryStore};
+
+    #[test]
+    fn a_restart_knows_what_was_asked_for() {
+        let disk = MemoryDisk::default();
+        let names = vec!["a.example".to_owned()];
+        let order = |at| LedgerEntry::Order { at, names: names.clone(), end: OrderEnd::Open };
+        let mut book = Book::load(Box::new(MemoryStore(disk.clone())), 0).expect("empty");
+        book.begin("one", LedgerEntry::Account { at: 1 }, 1).expect("kept");
+        let first = book.begin("one", order(2), 2).expect("kept");
+        book.end("one", first, OrderEnd::Failed);
+        book.begin("one", order(3), 3).expect("kept");
+        book.begin("two", order(4), 4).expect("kept");
+        let before = book.ledger("one").clone();
+        let mut again = Book::load(Box::new(MemoryStore(disk.clone())), 5).expect("read");
+        assert_eq!(*again.ledger("one"), before);
+        assert_eq!(again.ledger("one").failures(&names).map(|failures| failures.count), Some(2));
+        assert_eq!(again.ledger("two").all().count(), 1);
+        assert_eq!(again.ledger("three").all().count(), 0);
+    }
+}

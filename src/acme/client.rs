@@ -1,0 +1,162 @@
+//! How an authority is asked: over connections of ours, to nobody but whom its directory names.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use http::{Method, Request, Response, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
+use tokio::time::timeout;
+
+use crate::config::model::HttpUrl;
+use crate::config::model::tls::Authorities;
+use crate::outgoing::{AnswerReading, OtherSide};
+use crate::tls::Roots;
+
+/// One request and its answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest answer: a chain, or the list of what an authority supports.
+const ANSWER: usize = 256 * 1024;
+
+/// What an authority has said beside its answers.
+#[derive(Debug, Default)]
+pub(super) struct Overheard {
+    /// Until when it does not want to be asked (RFC 9110 §10.2.3), as the latest answer that was no success has said.
+    rest: Mutex<Option<SystemTime>>,
+}
+
+impl Overheard {
+    /// Takes that.
+    pub(super) fn take_rest(&self) -> Option<SystemTime> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set_rest(&self, until: Option<SystemTime>) {
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+}
+
+/// Asks.
+pub(super) struct AcmeClient {
+    authorities: Option<Authorities>,
+    /// Plain text is spoken on this machine only, and where the directory is plain, too.
+    is_plain: bool,
+    sides: Mutex<Sides>,
+    overheard: Arc<Overheard>,
+}
+
+/// Whom it has spoken to.
+#[derive(Default)]
+struct Sides {
+    roots: Roots,
+    /// By scheme, host and port.
+    known: HashMap<(bool, String, u16), OtherSide>,
+}
+
+impl AcmeClient {
+    pub(super) fn new(
+        directory: &HttpUrl,
+        authorities: Option<Authorities>,
+        overheard: &Arc<Overheard>,
+    ) -> AcmeClient {
+        AcmeClient {
+            authorities,
+            is_plain: !directory.is_tls,
+            sides: Mutex::default(),
+            overheard: Arc::clone(overheard),
+        }
+    }
+
+    fn side(&self, uri: &http::Uri) -> Result<OtherSide, String> {
+        let is_tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") if self.is_plain => false,
+            _ => return Err("the authority names a place that is no https".to_owned()),
+        };
+        let host = uri.host().ok_or("the authority names a place without a host")?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let Sides { roots, known } = &mut *sides;
+        let side = known.entry((is_tls, host.clone(), port)).or_insert_with(|| {
+            let url = HttpUrl { is_tls, host, port, path: "/".into(), user: None };
+            OtherSide::new(url, self.authorities.clone(), roots)
+        });
+        Ok(side.at(path))
+    }
+}
+
+impl HttpClient for AcmeClient {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let (side, overheard) = (self.side(request.uri()), Arc::clone(&self.overheard));
+        Box::pin(async move {
+            let told = |why: String| Error::Other(why.into());
+            let side = side.map_err(told)?;
+            let (head, body) = request.into_parts();
+            let Ok(body) = body.collect().await;
+            let mut asked = side.request(head.method.clone());
+            if let Some(kind) = head.headers.get(header::CONTENT_TYPE) {
+                asked = asked.header(header::CONTENT_TYPE, kind);
+            }
+            let reading =
+                if head.method == Method::HEAD { AnswerReading::Head } else { AnswerReading::Body(ANSWER) };
+            let asked = asked.body(Full::new(body.to_bytes()));
+            let answer = timeout(PATIENCE, side.ask(asked, reading)).await;
+            let late = || format!("timeout after {}", humantime::format_duration(PATIENCE));
+            let answer = answer.map_err(|_| told(late()))?.map_err(told)?;
+            if !answer.status().is_success() {
+                overheard.set_rest(rest(&answer));
+            }
+            Ok(BytesResponse::from(answer.map(Full::new)))
+        })
+    }
+}
+
+/// Until when whoever has answered does not want to be asked.
+fn rest(answer: &Response<Bytes>) -> Option<SystemTime> {
+    let value = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    match value.parse::<u64>() {
+        Ok(seconds) => SystemTime::now().checked_add(Duration::from_secs(seconds)),
+        Err(_) => httpdate::parse_http_date(value).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authority_may_say_when_it_wants_to_be_asked_again_in_both_forms() {
+        let answer = |value: &str| {
+            let answer = Response::builder().status(429).header(header::RETRY_AFTER, value);
+            rest(&answer.body(Bytes::new()).expect("an answer"))
+        };
+        let soon = answer(" 120 ").expect("a time");
+        let left = soon.duration_since(SystemTime::now()).expect("in the future");
+        assert!((100..=120).contains(&left.as_secs()), "{left:?}");
+        assert!(answer("Fri, 31 Dec 2100 23:59:59 GMT").is_some());
+        for value in ["", "soon", "-1"] {
+            assert_eq!(answer(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_asked_in_plain_text_unless_the_directory_is() {
+        let url = |is_tls| HttpUrl { is_tls, host: "a".into(), port: 1, path: "/".into(), user: None };
+        let side = |is_tls: bool, uri: &str| {
+            let asking = AcmeClient::new(&url(is_tls), None, &Arc::default());
+            asking.side(&uri.parse().expect("a URI")).is_ok()
+        };
+        assert!(
+            side(true, "https://a/b") && side(false, "http://127.0.0.1:1/b") && side(false, "https://a/")
+        );
+        assert!(!side(true, "http://a/b") && !side(false, "ftp://a/b") && !side(true, "/b"));
+    }
+}

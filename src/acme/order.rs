@@ -1,0 +1,279 @@
+//! One order, from the first word to the certificate (RFC 8555 §7.4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeHandle, ChallengeType, Error, Identifier,
+    NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use rcgen::{
+    CertificateParams, CustomExtension, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256,
+    PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, RsaKeySize,
+};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
+use tokio::time::{sleep, timeout};
+
+use super::fault::{OrderFault, is, problem_words};
+use super::hook::DnsRecord;
+use crate::config::model::tls::acme::{AcmeChallenge, DnsHook, OrderedCertificate, OrderedKey};
+use crate::tls::{OfferedProof, Proofs};
+
+/// How often an answer is asked for again that was refused for its nonce alone (RFC 8555 §6.5), beyond what the client does itself.
+const NONCES: u32 = 5;
+/// An authority looks from several places, one after the other, and some of them slowly.
+const VALIDATION: Duration = Duration::from_secs(300);
+/// And may take its time to sign.
+const SIGNING: Duration = Duration::from_secs(180);
+/// All of it.
+const WHOLE: Duration = Duration::from_secs(900);
+
+/// What was issued, as PEM.
+pub(super) struct Issue {
+    /// The private key.
+    pub(super) key: String,
+    /// The chain, leaf first.
+    pub(super) chain: String,
+}
+
+/// Repeats a call as long as it is refused for its nonce alone: nothing of it has counted.
+macro_rules! patiently {
+    ($call:expr) => {{
+        let mut left = NONCES;
+        loop {
+            match $call.await {
+                Err(error) if left > 0 && is(&error, "badNonce") => left -= 1,
+                done => break done,
+            }
+        }
+    }};
+}
+
+/// A proof that is there until the authority has looked.
+enum GivenProof {
+    /// Workers give it.
+    Offered { _proof: OfferedProof },
+    /// It is in DNS.
+    InDns(DnsRecord),
+}
+
+/// By what names are proven.
+pub(super) struct Means<'a> {
+    pub(super) proofs: &'a Arc<Proofs>,
+    pub(super) hook: Option<&'a DnsHook>,
+}
+
+/// Orders a certificate in the place of the one that `replaces` means.
+///
+/// # Errors
+/// There is none, and why.
+pub(super) async fn order(
+    account: &Account,
+    ordered: &OrderedCertificate,
+    replaces: Option<CertificateIdentifier<'static>>,
+    means: &Means<'_>,
+) -> Result<Issue, OrderFault> {
+    let mut given = Vec::new();
+    let ended = timeout(WHOLE, run(account, ordered, replaces, means, &mut given)).await;
+    for proof in given {
+        if let GivenProof::InDns(record) = proof {
+            // What was issued is of use all the same.
+            let _ = record.remove().await;
+        }
+    }
+    let late = || OrderFault::own(format!("timeout after {}", humantime::format_duration(WHOLE)));
+    ended.unwrap_or_else(|_| Err(late()))
+}
+
+async fn run(
+    account: &Account,
+    ordered: &OrderedCertificate,
+    replaces: Option<CertificateIdentifier<'static>>,
+    means: &Means<'_>,
+    given: &mut Vec<GivenProof>,
+) -> Result<Issue, OrderFault> {
+    let mut order = begin(account, ordered, replaces).await?;
+    offer(&mut order, ordered.challenge, means, given).await?;
+    let in_dns = given.iter().any(|proof| matches!(proof, GivenProof::InDns(_)));
+    if let (true, Some(hook)) = (in_dns, means.hook) {
+        sleep(hook.wait).await;
+    }
+    let policy = RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5);
+    if !given.is_empty() {
+        have_it_looked_at(&mut order, ordered.challenge).await?;
+    }
+    let status = patiently!(order.poll_ready(&policy.timeout(VALIDATION)));
+    match status {
+        Ok(OrderStatus::Ready) => {}
+        Ok(_) => return Err(OrderFault::own(refusal(&mut order, None).await)),
+        Err(error) => return Err(OrderFault::own(refusal(&mut order, Some(&error)).await)),
+    }
+    let (names, kind) = (ordered.names.clone(), ordered.key);
+    // A key of RSA takes a while.
+    let (key, request) = tokio::task::spawn_blocking(move || request(&names, kind))
+        .await
+        .map_err(|_| OrderFault::own("no key can be made"))?
+        .map_err(|error| OrderFault::own(format!("no key can be made: {error}")))?;
+    let finalized = patiently!(order.finalize_csr(&request));
+    finalized.map_err(|error| OrderFault::of("the request was refused", &error))?;
+    let chain = patiently!(order.poll_certificate(&policy.timeout(SIGNING)));
+    let chain = chain.map_err(|error| OrderFault::of("nothing was issued", &error))?;
+    Ok(Issue { key, chain })
+}
+
+async fn begin(
+    account: &Account,
+    ordered: &OrderedCertificate,
+    replaces: Option<CertificateIdentifier<'static>>,
+) -> Result<Order, OrderFault> {
+    let names: Vec<Identifier> = ordered.names.iter().cloned().map(Identifier::Dns).collect();
+    if let Some(replaces) = replaces {
+        let new = NewOrder::new(&names).replaces(replaces);
+        // That an authority takes it is a favour: one that does not know the old one takes an order like any other.
+        match patiently!(account.new_order(&new)) {
+            Ok(order) => return Ok(order),
+            Err(error) if is(&error, "rateLimited") || is(&error, "accountDoesNotExist") => {
+                return Err(OrderFault::of("the order was refused", &error));
+            }
+            Err(_) => {}
+        }
+    }
+    let order = patiently!(account.new_order(&NewOrder::new(&names)));
+    order.map_err(|error| OrderFault::of("the order was refused", &error))
+}
+
+/// What an authority calls a challenge.
+fn kind_of(challenge: AcmeChallenge) -> ChallengeType {
+    match challenge {
+        AcmeChallenge::Http01 => ChallengeType::Http01,
+        AcmeChallenge::TlsAlpn01 => ChallengeType::TlsAlpn01,
+        AcmeChallenge::Dns01 => ChallengeType::Dns01,
+    }
+}
+
+/// Puts a proof for each name where the authority looks for it; none for names that it has seen to be ours lately.
+async fn offer(
+    order: &mut Order,
+    challenge: AcmeChallenge,
+    means: &Means<'_>,
+    given: &mut Vec<GivenProof>,
+) -> Result<(), OrderFault> {
+    let mut left = NONCES;
+    let mut all = order.authorizations();
+    while let Some(authorization) = all.next().await {
+        let mut authorization = match authorization {
+            Ok(authorization) => authorization,
+            Err(error) if left > 0 && is(&error, "badNonce") => {
+                left -= 1;
+                // The one that was missed comes again to whoever begins anew.
+                all = order.authorizations();
+                given.clear();
+                continue;
+            }
+            Err(error) => return Err(OrderFault::of("no challenge", &error)),
+        };
+        match authorization.status {
+            AuthorizationStatus::Valid => continue,
+            AuthorizationStatus::Pending => {}
+            other => return Err(OrderFault::own(format!("the authority holds a name for {other:?}"))),
+        }
+        let name = authorization.identifier().to_string();
+        let Some(handle) = authorization.challenge(kind_of(challenge)) else {
+            let kind = challenge.name();
+            return Err(OrderFault::own(format!("the authority does not prove {name} by {kind}")));
+        };
+        given.push(prove(&handle, challenge, &name, means).await?);
+    }
+    Ok(())
+}
+
+async fn prove(
+    handle: &ChallengeHandle<'_>,
+    challenge: AcmeChallenge,
+    name: &str,
+    means: &Means<'_>,
+) -> Result<GivenProof, OrderFault> {
+    let proof = handle.key_authorization();
+    match challenge {
+        AcmeChallenge::Http01 => {
+            Ok(GivenProof::Offered { _proof: means.proofs.answer(&handle.token, proof.as_str()) })
+        }
+        AcmeChallenge::TlsAlpn01 => {
+            let certified = proving(name, proof.digest().as_ref())
+                .map_err(|error| OrderFault::own(format!("no proof can be made: {error}")))?;
+            Ok(GivenProof::Offered { _proof: means.proofs.certify(name, certified) })
+        }
+        AcmeChallenge::Dns01 => {
+            let hook = means.hook.ok_or_else(|| OrderFault::own("there is no `dns_hook`"))?;
+            let record = DnsRecord::add(hook, name, proof.dns_value()).await.map_err(OrderFault::own)?;
+            Ok(GivenProof::InDns(record))
+        }
+    }
+}
+
+/// The certificate that proves a name in a handshake (RFC 8737 §3).
+fn proving(name: &str, digest: &[u8]) -> Result<CertifiedKey, rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new(vec![name.to_owned()])?;
+    params.distinguished_name = DistinguishedName::new();
+    params.custom_extensions.push(CustomExtension::new_acme_identifier(digest));
+    let certificate = params.self_signed(&key)?;
+    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let private = any_supported_type(&private).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
+    Ok(CertifiedKey::new(vec![certificate.der().clone()], private))
+}
+
+/// Tells the authority that it may look.
+async fn have_it_looked_at(order: &mut Order, challenge: AcmeChallenge) -> Result<(), OrderFault> {
+    let mut all = order.authorizations();
+    while let Some(authorization) = all.next().await {
+        let mut authorization = authorization.map_err(|error| OrderFault::of("no challenge", &error))?;
+        if authorization.status != AuthorizationStatus::Pending {
+            continue;
+        }
+        let Some(mut handle) = authorization.challenge(kind_of(challenge)) else { continue };
+        let ready = patiently!(handle.set_ready());
+        ready.map_err(|error| OrderFault::of("the authority does not look", &error))?;
+    }
+    Ok(())
+}
+
+/// Why names were not found to be ours, as far as the authority says.
+async fn refusal(order: &mut Order, error: Option<&Error>) -> String {
+    let mut all = order.authorizations();
+    let mut told = Vec::new();
+    while let Some(Ok(mut authorization)) = all.next().await {
+        let name = authorization.identifier().to_string();
+        let Ok(state) = patiently!(authorization.refresh()) else { continue };
+        if state.status == AuthorizationStatus::Valid {
+            continue;
+        }
+        let problem = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+        let why = problem.map_or("it has not looked".to_owned(), problem_words);
+        told.push(format!("{name}: {why}"));
+    }
+    if told.is_empty() {
+        return match error {
+            Some(error) => OrderFault::of("the names were not proven", error).why,
+            None => "the order was refused, and nobody says why".to_owned(),
+        };
+    }
+    told.join("; ")
+}
+
+/// A new key (PEM), and the request for its certificate (DER).
+fn request(names: &[String], kind: OrderedKey) -> Result<(String, Vec<u8>), rcgen::Error> {
+    let key = match kind {
+        OrderedKey::EcdsaP256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
+        OrderedKey::EcdsaP384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
+        OrderedKey::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
+        OrderedKey::Rsa3072 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072),
+        OrderedKey::Rsa4096 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096),
+    }?;
+    let mut params = CertificateParams::new(names.to_vec())?;
+    params.distinguished_name = DistinguishedName::new();
+    let request = params.serialize_request(&key)?;
+    Ok((key.serialize_pem(), request.der().to_vec()))
+}

@@ -1,0 +1,307 @@
+//! Has the certificates ordered that the config in force wants.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::sleep;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::desk::{OrderDesk, seconds};
+use super::fault::OrderFault;
+use super::limits::{LedgerEntry, OrderEnd};
+use super::schedule::{KnownCertificate, LifeSpan, due};
+use super::visit::{Advice, Visit};
+use crate::config::model::tls::Identity;
+use crate::config::model::tls::acme::OrderedCertificate;
+use crate::events;
+use crate::reload::Reloader;
+use crate::snapshot::{WantedCertificate, WantedCertificates};
+use crate::tls::{LiveCertificate, Proofs};
+
+/// Orders under way at a time.
+const MOST: usize = 4;
+/// However far away the next one is, the clock may be set meanwhile.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Orders what is wanted, from the config in force on; it ends with those who change configs.
+pub async fn keep(reloader: &Reloader, desk: &Result<Arc<OrderDesk>, String>) {
+    let mut wanted = reloader.certificates.subscribe();
+    let mut counter: Option<Counter> = None;
+    let mut is_told = false;
+    loop {
+        let now = wanted.borrow_and_update().clone();
+        match desk {
+            Err(reason) if !now.all.is_empty() && !is_told => {
+                is_told = true;
+                events::orders_unkept(reason);
+            }
+            Err(_) => {}
+            Ok(desk) => {
+                if counter.as_ref().is_none_or(|counter| counter.visit.config != now.authority) {
+                    // Whatever is under way with another authority ends with this.
+                    counter = Some(Counter::new(&now, desk, reloader.snapshots.proofs()));
+                }
+                if let Some(counter) = &mut counter {
+                    counter.follow(&now);
+                }
+            }
+        }
+        loop {
+            let next = match &mut counter {
+                Some(counter) => counter.go_on(),
+                None => LOOK,
+            };
+            let done = async {
+                match &mut counter {
+                    Some(counter) if !counter.tasks.is_empty() => counter.tasks.join_next_with_id().await,
+                    _ => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = wanted.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                Some(done) = done => {
+                    if let Some(counter) = &mut counter {
+                        match done {
+                            Ok((id, done)) => counter.finish(id, Some(done)),
+                            Err(error) => counter.finish(error.id(), None),
+                        }
+                    }
+                }
+                () = sleep(next.min(LOOK)) => {}
+            }
+        }
+    }
+}
+
+/// What a task has brought.
+enum Brought {
+    Order(Result<Identity, OrderFault>),
+    Advice(Advice),
+}
+
+/// A certificate that is wanted.
+struct Ongoing {
+    live: Arc<LiveCertificate>,
+    order: Arc<OrderedCertificate>,
+    /// In the order of the alphabet.
+    names: Vec<String>,
+    /// When the authority wants it to be renewed.
+    window: Option<LifeSpan>,
+    /// When it is asked about that next.
+    ask_at: SystemTime,
+    /// Until when it does not want to be asked for a certificate.
+    rest: Option<i64>,
+    task: Option<(AbortHandle, Option<u64>)>,
+}
+
+/// What is going on with one authority.
+struct Counter {
+    visit: Arc<Visit>,
+    desk: Arc<OrderDesk>,
+    ongoing: Vec<Ongoing>,
+    tasks: JoinSet<Brought>,
+    /// Whose task that is.
+    of_task: HashMap<Id, Arc<LiveCertificate>>,
+}
+
+impl Ongoing {
+    fn new(wanted: &WantedCertificate) -> Ongoing {
+        let mut names = wanted.order.names.clone();
+        names.sort();
+        Ongoing {
+            live: Arc::clone(&wanted.live),
+            order: Arc::clone(&wanted.order),
+            names,
+            window: None,
+            ask_at: SystemTime::UNIX_EPOCH,
+            rest: None,
+            task: None,
+        }
+    }
+
+    /// What is told of it.
+    fn told(&self) -> String {
+        self.order.names.join(", ")
+    }
+
+    /// What is shown that this authority has issued.
+    fn shown(&self, visit: &Visit) -> Option<Arc<Identity>> {
+        let shown = self.live.shown();
+        (shown.is_issued && visit.shelf.holds(&shown.identity)).then(|| Arc::clone(&shown.identity))
+    }
+}
+
+impl Counter {
+    fn new(wanted: &WantedCertificates, desk: &Arc<OrderDesk>, proofs: &Arc<Proofs>) -> Counter {
+        Counter {
+            visit: Arc::new(Visit::new(&wanted.authority, desk, proofs)),
+            desk: Arc::clone(desk),
+            ongoing: Vec::new(),
+            tasks: JoinSet::new(),
+            of_task: HashMap::new(),
+        }
+    }
+
+    /// Goes over to what is wanted now.
+    fn follow(&mut self, wanted: &WantedCertificates) {
+        let is_wanted = |one: &Ongoing| {
+            wanted.all.iter().any(|other| Arc::ptr_eq(&other.live, &one.live) && other.order == one.order)
+        };
+        let (stay, gone): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.ongoing).into_iter().partition(is_wanted);
+        self.ongoing = stay;
+        for (task, _) in gone.into_iter().filter_map(|one| one.task) {
+            self.of_task.remove(&task.id());
+            task.abort();
+        }
+        for one in &wanted.all {
+            if self.ongoing.iter().any(|other| Arc::ptr_eq(&other.live, &one.live)) {
+                continue;
+            }
+            let ongoing = Ongoing::new(one);
+            if ongoing.shown(&self.visit).is_none() {
+                // Another authority may have issued what is shown; this one may have issued something before.
+                match self.visit.shelf.read(&one.order) {
+                    Some(kept) => one.live.issue(Arc::new(kept)),
+                    None if !one.live.shown().is_issued => events::certificate_missing(&ongoing.told()),
+                    None => {}
+                }
+            }
+            self.ongoing.push(ongoing);
+        }
+    }
+
+    /// Begins what is due. Gives how long after this something else is.
+    fn go_on(&mut self) -> Duration {
+        let now = SystemTime::now();
+        let mut next = LOOK;
+        for place in 0..self.ongoing.len() {
+            if self.ongoing[place].task.is_some() {
+                continue;
+            }
+            let at = self.due(place, now);
+            let wait = at.duration_since(now).unwrap_or_default();
+            self.ongoing[place].live.tell(|news| news.next = Some(at));
+            let is_advised = self.ongoing[place].ask_at > now;
+            if self.tasks.len() >= MOST {
+                // Whoever ends makes room.
+            } else if wait.is_zero() {
+                self.begin_order(place, now);
+            } else if !is_advised && self.ongoing[place].shown(&self.visit).is_some() {
+                self.begin_asking(place);
+            } else {
+                next = next.min(wait);
+            }
+        }
+        next
+    }
+
+    /// When one is ordered next.
+    fn due(&self, place: usize, now: SystemTime) -> SystemTime {
+        let one = &self.ongoing[place];
+        let shown = one.shown(&self.visit);
+        let leaf = shown.as_ref().and_then(|shown| shown.certified.cert.first());
+        let chance = leaf.map_or_else(|| xxh3_64(one.names.join(" ").as_bytes()), |leaf| xxh3_64(leaf));
+        let known = KnownCertificate {
+            names: &one.names,
+            life: shown.map(|shown| LifeSpan { begins: shown.begins, ends: shown.expires }),
+            window: one.window,
+            rest: one.rest,
+            is_public: self.visit.config.is_public,
+            chance,
+        };
+        let mut book = self.desk.book();
+        let at = due(&known, book.ledger(self.visit.shelf.name()), seconds(now));
+        SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(at).unwrap_or(0))
+    }
+
+    fn begin_order(&mut self, place: usize, now: SystemTime) {
+        let one = &mut self.ongoing[place];
+        let asked = LedgerEntry::Order { at: seconds(now), names: one.names.clone(), end: OrderEnd::Open };
+        let noted = self.desk.book().begin(self.visit.shelf.name(), asked, seconds(now));
+        let number = match noted {
+            Ok(number) => number,
+            Err(why) => {
+                let fault = OrderFault { is_unreached: true, ..OrderFault::own(why) };
+                self.failed(place, &fault);
+                return;
+            }
+        };
+        let (visit, order, shown) = (Arc::clone(&self.visit), Arc::clone(&one.order), one.shown(&self.visit));
+        one.live.tell(|news| news.is_busy = true);
+        let task =
+            self.tasks.spawn(async move { Brought::Order(visit.order(&order, shown.as_deref()).await) });
+        self.of_task.insert(task.id(), Arc::clone(&one.live));
+        one.task = Some((task, Some(number)));
+    }
+
+    fn begin_asking(&mut self, place: usize) {
+        let one = &mut self.ongoing[place];
+        let Some(shown) = one.shown(&self.visit) else { return };
+        let visit = Arc::clone(&self.visit);
+        let task = self.tasks.spawn(async move { Brought::Advice(visit.advice(&shown).await) });
+        self.of_task.insert(task.id(), Arc::clone(&one.live));
+        one.task = Some((task, None));
+    }
+
+    /// Takes in what a task has brought; `None`: a panic.
+    fn finish(&mut self, id: Id, brought: Option<Brought>) {
+        let Some(live) = self.of_task.remove(&id) else { return };
+        let Some(place) = self.ongoing.iter().position(|one| Arc::ptr_eq(&one.live, &live)) else { return };
+        let number = self.ongoing[place].task.take().and_then(|(_, number)| number);
+        live.tell(|news| news.is_busy = false);
+        let brought = match (brought, number) {
+            (Some(brought), _) => brought,
+            (None, Some(_)) => Brought::Order(Err(OrderFault::own("a bug: the order has ended by a panic"))),
+            (None, None) => Brought::Advice((None, LOOK)),
+        };
+        let outcome = match brought {
+            Brought::Advice((window, again)) => {
+                let one = &mut self.ongoing[place];
+                one.window = window.or(one.window);
+                one.ask_at = SystemTime::now() + again;
+                return;
+            }
+            Brought::Order(outcome) => outcome,
+        };
+        let end = match &outcome {
+            Ok(_) => OrderEnd::Issued,
+            Err(fault) if fault.is_unreached => OrderEnd::Unreached,
+            Err(_) => OrderEnd::Failed,
+        };
+        if let Some(number) = number {
+            self.desk.book().end(self.visit.shelf.name(), number, end);
+        }
+        match outcome {
+            Ok(identity) => self.issued(place, identity),
+            Err(fault) => self.failed(place, &fault),
+        }
+    }
+
+    fn issued(&mut self, place: usize, identity: Identity) {
+        let one = &mut self.ongoing[place];
+        let left = u64::try_from(identity.expires.saturating_sub(seconds(SystemTime::now()))).unwrap_or(0);
+        events::certificate_issued(&one.told(), &identity.file, Duration::from_secs(left));
+        one.live.issue(Arc::new(identity));
+        (one.window, one.ask_at, one.rest) = (None, SystemTime::UNIX_EPOCH, None);
+        one.live.tell(|news| (news.failures, news.last_error) = (0, None));
+    }
+
+    fn failed(&mut self, place: usize, fault: &OrderFault) {
+        let now = SystemTime::now();
+        self.ongoing[place].rest = fault.rest.map(seconds);
+        let again = self.due(place, now).duration_since(now).unwrap_or_default();
+        let one = &self.ongoing[place];
+        let is_shown = one.live.shown().is_issued;
+        events::certificate_not_issued(&one.told(), &fault.why, again, is_shown);
+        one.live.tell(|news| {
+            news.failures = news.failures.saturating_add(1);
+            news.last_error = Some(fault.why.clone());
+        });
+    }
+}

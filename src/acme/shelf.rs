@@ -1,0 +1,160 @@
+//! What is kept of one authority: the account, and what it has issued. Each file has a secret in it, and is for this user alone.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::config::identity_in;
+use crate::config::model::tls::Identity;
+use crate::config::model::tls::acme::{AcmeConfig, OrderedCertificate};
+use crate::instance::make_private;
+
+/// Below the folder of the state.
+const FOLDER: &str = "acme";
+/// Of a name of people's this much is in the name of a file.
+const SHOWN: usize = 64;
+/// Behind the name of what is about to take its place.
+const NEXT: &str = ".new";
+/// Behind the name of an account that its authority does not know any more.
+const LOST: &str = ".lost";
+
+/// A folder of one authority.
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    folder: PathBuf,
+    account: PathBuf,
+}
+
+impl Shelf {
+    /// That of the authority of `config`, below the folder of the state.
+    #[must_use]
+    pub fn of(state: &Path, config: &AcmeConfig) -> Shelf {
+        let directory = &config.directory;
+        let folder = state.join(FOLDER).join(named(&directory.host, directory.identity().as_bytes()));
+        let account = match &config.external_account {
+            Some(external) => format!("account-{:08x}.json", short(external.id.as_bytes())),
+            None => "account.json".to_owned(),
+        };
+        Shelf { account: folder.join(account), folder }
+    }
+
+    /// What it is called: no other authority is called so.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    /// Where a certificate is kept.
+    #[must_use]
+    pub fn place(&self, order: &OrderedCertificate) -> PathBuf {
+        let mut what = order.names.join(" ").into_bytes();
+        what.extend_from_slice(order.key.name().as_bytes());
+        let first = order.names.first().map_or("", String::as_str);
+        self.folder.join(format!("{}.pem", named(first, &what)))
+    }
+
+    /// Whether it has issued this one.
+    #[must_use]
+    pub fn holds(&self, identity: &Identity) -> bool {
+        identity.file.starts_with(&self.folder)
+    }
+
+    /// What was issued before, if it is in force now.
+    #[must_use]
+    pub fn read(&self, order: &OrderedCertificate) -> Option<Identity> {
+        let place = self.place(order);
+        let kept = identity_in(&place).ok()?;
+        // What somebody else has put there is for other names, perhaps.
+        order.names.iter().all(|name| kept.names.contains(name)).then_some(kept)
+    }
+
+    /// Keeps what was issued: the private key, and behind it the chain. Gives it as it is read from there.
+    ///
+    /// # Errors
+    /// It can't be kept, or is of no use; what was kept before still is.
+    pub fn keep(&self, order: &OrderedCertificate, key: &str, chain: &str) -> Result<Identity, String> {
+        let place = self.place(order);
+        let told = |error: io::Error| format!("{}: {error}", place.display());
+        let next = self.write(&place, format!("{key}{chain}").as_bytes()).map_err(told)?;
+        let identity = identity_in(&next).and_then(|identity| {
+            let missing = order.names.iter().find(|name| !identity.names.contains(name));
+            missing.map_or(Ok(identity), |name| Err(format!("it is not for {name}")))
+        });
+        let identity = match identity {
+            Ok(identity) => identity,
+            Err(why) => {
+                let _ = fs::remove_file(&next);
+                return Err(format!("what was issued is of no use: {why}"));
+            }
+        };
+        self.put(&next, &place).map_err(told)?;
+        Ok(Identity { file: place, ..identity })
+    }
+
+    /// What is known of the account; `None`: nothing.
+    ///
+    /// # Errors
+    /// There is something, and it can't be read.
+    pub fn account(&self) -> Result<Option<Vec<u8>>, String> {
+        match fs::read(&self.account) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("{}: {error}", self.account.display())),
+        }
+    }
+
+    /// Keeps that.
+    ///
+    /// # Errors
+    /// It can't be kept.
+    pub fn keep_account(&self, bytes: &[u8]) -> Result<(), String> {
+        let kept = self.write(&self.account, bytes).and_then(|next| self.put(&next, &self.account));
+        kept.map_err(|error| format!("{}: {error}", self.account.display()))
+    }
+
+    /// Puts an account aside that its authority does not know any more.
+    ///
+    /// # Errors
+    /// It can't be.
+    pub fn lose_account(&self) -> Result<(), String> {
+        let lost = with_ending(&self.account, LOST);
+        fs::rename(&self.account, lost).map_err(|error| format!("{}: {error}", self.account.display()))
+    }
+
+    /// Writes what is to take a place; gives where it is until then.
+    fn write(&self, place: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+        make_private(&self.folder)?;
+        let next = with_ending(place, NEXT);
+        // What a killed process has left may be somebody else's by its rights.
+        let _ = fs::remove_file(&next);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(next)
+    }
+
+    fn put(&self, next: &Path, place: &Path) -> io::Result<()> {
+        fs::rename(next, place)?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut whole = path.as_os_str().to_owned();
+    whole.push(ending);
+    PathBuf::from(whole)
+}
+
+fn short(what: &[u8]) -> u32 {
+    u32::try_from(xxh3_64(what) >> 32).unwrap_or_default()
+}
+
+/// A name of a file that people recognise, and that nothing else has.
+fn named(shown: &str, what: &[u8]) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    let shown: String = shown.chars().take(SHOWN).map(|c| if fits(c) { c } else { '_' }).collect();
+    format!("{shown}-{:08x}", short(what))
+}
