@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod acme;
 mod addresses;
 mod admin_afar;
 mod admin_door;

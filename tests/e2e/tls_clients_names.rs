@@ -14,7 +14,8 @@ use rustls::{
 
 use super::life_lab::until_ended;
 use super::support::tls::{
-    BOTH, Secure, TLS12, TLS13, TlsSocket, alert, client_config, client_config_of, first_der, listener_tls,
+    BOTH, Secure, TLS12, TLS13, TlsSocket, alert, client_config, client_config_of, credulous, first_der,
+    listener_tls,
 };
 use super::support::{Keel, config, fakes};
 
@@ -49,58 +50,6 @@ fn showing(issued: &[&Issued]) -> Keel {
 fn seen(keel: &Keel, issued: &[&Issued], config: ClientConfig, name: &str) -> usize {
     let socket = TlsSocket::open(keel.address(), &Arc::new(config), name).unwrap();
     issued.iter().position(|one| first_der(&one.cert_pem) == socket.leaf()).unwrap()
-}
-
-/// A client that takes any certificate: here the name is what is asked for, and not what must be.
-fn credulous(versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
-    let mut config = client_config(&[], versions, None);
-    config.dangerous().set_certificate_verifier(Arc::new(danger::Anyone(default_provider())));
-    config
-}
-
-mod danger {
-    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-    use rustls::crypto::CryptoProvider;
-    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-    use rustls::{DigitallySignedStruct, Error, SignatureScheme};
-
-    #[derive(Debug)]
-    pub struct Anyone(pub CryptoProvider);
-
-    impl ServerCertVerifier for Anyone {
-        fn verify_server_cert(
-            &self,
-            _: &CertificateDer<'_>,
-            _: &[CertificateDer<'_>],
-            _: &ServerName<'_>,
-            _: &[u8],
-            _: UnixTime,
-        ) -> Result<ServerCertVerified, Error> {
-            Ok(ServerCertVerified::assertion())
-        }
-
-        fn verify_tls12_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            _: &[u8],
-            _: &CertificateDer<'_>,
-            _: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            Ok(HandshakeSignatureValid::assertion())
-        }
-
-        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            self.0.signature_verification_algorithms.supported_schemes()
-        }
-    }
 }
 
 #[test]

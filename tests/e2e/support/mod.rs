@@ -1,5 +1,6 @@
 //! What the tests share: a server, a raw client, and waiting for a condition.
 
+pub mod acme;
 pub mod agent;
 pub mod around;
 pub mod browser;
