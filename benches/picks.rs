@@ -174,6 +174,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         portion: Portion::default(),
         state: model::BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     };
     let config = model::TargetConfig {
         send_proxy: None,

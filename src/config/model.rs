@@ -27,6 +27,7 @@ pub mod tls;
 mod watch;
 mod wildcard;
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -226,6 +227,40 @@ pub struct BackendConfig {
     pub state: BackendState,
     /// Who has set the state by hand, as events say it after the word: `by hand (uid 0)`; `None`: the config.
     pub state_by: Option<Arc<str>>,
+    /// How connections to it are made.
+    pub dialing: Arc<Dialing>,
+}
+
+/// How connections to backends are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialing {
+    /// The addresses of this machine that they come from, each in its turn; empty: as the system chooses.
+    pub sources: Vec<IpAddr>,
+    /// When one whose other side has vanished is noticed; `None`: the kernel does not ask.
+    pub keepalive: Option<KeepaliveTimes>,
+}
+
+impl Default for Dialing {
+    fn default() -> Dialing {
+        Dialing { sources: Vec::new(), keepalive: Some(KeepaliveTimes::default()) }
+    }
+}
+
+/// When a kernel asks whether the other side of a silent connection is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepaliveTimes {
+    /// Silence before it asks. Default 60 s.
+    pub idle: Duration,
+    /// From one question to the next. Default 20 s.
+    pub interval: Duration,
+    /// Questions without an answer that end the connection. Default 3.
+    pub count: u32,
+}
+
+impl Default for KeepaliveTimes {
+    fn default() -> KeepaliveTimes {
+        KeepaliveTimes { idle: Duration::from_secs(60), interval: Duration::from_secs(20), count: 3 }
+    }
 }
 
 /// Where a backend is, as written; names are resolved later and again and again.

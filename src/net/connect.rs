@@ -2,27 +2,45 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use tokio::net::{TcpSocket, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::sleep;
 
+use super::option::choose_port_late;
 use super::{Stream, socket};
+use crate::config::model::Dialing;
 
-/// Connects over TCP with `TCP_NODELAY` and keepalive set. There is no time limit in here.
+/// Connects over TCP with `TCP_NODELAY` set, as `dialing` says. There is no time limit in here.
 ///
 /// # Errors
-/// What the system reports; see [`is_shortage`].
-pub async fn tcp(address: SocketAddr) -> io::Result<Stream> {
+/// What the system reports; see [`is_shortage`]. `AddrNotAvailable`, too, when no connection may come from an address of this family.
+pub async fn tcp(address: SocketAddr, dialing: &Dialing) -> io::Result<TcpStream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_nodelay(true)?;
-    socket::set_keepalive(&socket2::SockRef::from(&socket))?;
-    Ok(socket.connect(address).await?.into())
+    if let Some(times) = &dialing.keepalive {
+        socket::set_keepalive(&socket2::SockRef::from(&socket), times)?;
+    }
+    if !dialing.sources.is_empty() {
+        let source = source(&dialing.sources, address.is_ipv4(), rand::random())
+            .ok_or_else(|| io::Error::from_raw_os_error(Errno::ADDRNOTAVAIL.raw_os_error()))?;
+        choose_port_late(socket.as_fd());
+        socket.bind(SocketAddr::new(source, 0))?;
+    }
+    socket.connect(address).await
+}
+
+/// One of the addresses of a family, as chance has it.
+fn source(sources: &[IpAddr], is_ipv4: bool, chance: u32) -> Option<IpAddr> {
+    let of_family = || sources.iter().filter(|source| source.is_ipv4() == is_ipv4);
+    let place = (chance as usize).checked_rem(of_family().count())?;
+    of_family().nth(place).copied()
 }
 
 /// Connects to a unix stream socket.
@@ -121,6 +139,18 @@ mod tests {
         assert_eq!(of_destination.count(), 1, "local ports; all else is short for everybody");
         assert!(is_of_destination(&from(Errno::ADDRNOTAVAIL)));
         assert!(!is_shortage(&io::Error::other("x")));
+    }
+
+    #[test]
+    fn each_address_of_a_family_has_its_turn_and_no_other() {
+        let all: Vec<IpAddr> =
+            ["10.0.0.1", "::1", "10.0.0.2"].iter().map(|text| text.parse().expect("an address")).collect();
+        assert_eq!(
+            [0, 1, 2, 7].map(|chance| source(&all, true, chance)),
+            [0, 2, 0, 2].map(|place| Some(all[place]))
+        );
+        assert_eq!([0, 5].map(|chance| source(&all, false, chance)), [Some(all[1]); 2]);
+        assert_eq!(source(&all[1..2], true, 3), None);
     }
 
     /// What becomes of attempts that end like this, each so many milliseconds after it began: what came of it, and at which

@@ -8,6 +8,7 @@ pub mod connect;
 pub mod deadline;
 pub mod fresh;
 pub mod holder;
+mod option;
 pub mod piece;
 pub mod plain;
 pub mod prompt;
@@ -17,7 +18,6 @@ pub mod socket_file;
 pub mod splice;
 pub mod stream;
 pub mod tls;
-mod unsent;
 pub mod wall;
 
 pub use buffer::{Buffer, FreeList};

@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SocketFlags, accept_with, acceptfrom_with};
@@ -18,6 +17,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use super::Stream;
 use super::fresh::Fresh;
+use crate::config::model::KeepaliveTimes;
 
 /// Connections the kernel may hold for us between the handshake and our accept.
 pub const BACKLOG: i32 = 4096;
@@ -25,17 +25,13 @@ pub const BACKLOG: i32 = 4096;
 /// The same for a socket that few talk to.
 const PRIVATE_BACKLOG: i32 = 128;
 
-/// Dead peers are noticed after `TIME` plus three unanswered probes, `INTERVAL` apart.
-const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-
-/// Sets keepalive: a peer that vanished without a word is noticed in two minutes instead of never.
+/// Sets keepalive: a peer that vanished without a word is noticed after these times instead of never.
 ///
 /// # Errors
 /// What the system reports.
-pub fn set_keepalive(socket: &SockRef<'_>) -> io::Result<()> {
-    let keepalive =
-        TcpKeepalive::new().with_time(KEEPALIVE_TIME).with_interval(KEEPALIVE_INTERVAL).with_retries(3);
+pub fn set_keepalive(socket: &SockRef<'_>, times: &KeepaliveTimes) -> io::Result<()> {
+    let KeepaliveTimes { idle, interval, count } = *times;
+    let keepalive = TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(count);
     socket.set_tcp_keepalive(&keepalive)
 }
 
@@ -45,7 +41,7 @@ pub fn set_keepalive(socket: &SockRef<'_>) -> io::Result<()> {
 /// `AddrInUse` when anybody else has the address, or what the system reports.
 pub fn listen_alone(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
     let socket = tcp_socket(address)?;
-    set_keepalive(&SockRef::from(&socket))?;
+    set_keepalive(&SockRef::from(&socket), &KeepaliveTimes::default())?;
     socket.bind(&address.into())?;
     socket.listen(PRIVATE_BACKLOG)?;
     socket.set_nonblocking(true)?;
@@ -86,7 +82,7 @@ pub fn reserve(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = tcp_socket(address)?;
     socket.set_reuse_port(true)?;
     socket.set_tcp_nodelay(true)?;
-    set_keepalive(&SockRef::from(&socket))?;
+    set_keepalive(&SockRef::from(&socket), &KeepaliveTimes::default())?;
     socket.bind(&address.into())?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
@@ -285,6 +281,8 @@ pub fn raise_descriptor_limit() -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

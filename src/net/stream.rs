@@ -17,10 +17,10 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::carried::Carried;
 use super::fresh::Fresh;
+use super::option::limit_unsent;
 use super::plain::{Plain, Progress};
 use super::tls::rest::Rest;
 use super::tls::session::Session;
-use super::unsent::limit_unsent;
 
 /// What [`Stream::dismiss`] reads at most, in bytes: no peer may hold up the accept loop.
 const DISMISSED: usize = 256 * 1024;

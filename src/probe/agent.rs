@@ -1,5 +1,6 @@
 //! Asking a backend's agent: a TCP connection to the backend's address at the agent's port, and one line.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
@@ -8,6 +9,7 @@ use tokio::time::timeout;
 use super::check::{ProbeStream, connect};
 use super::fault;
 use super::finding::Finding;
+use crate::config::model::Dialing;
 use crate::targets::state::health::agent::AgentReport;
 use crate::targets::{Endpoint, Verdict};
 
@@ -20,6 +22,8 @@ pub(super) struct AgentReader {
     pub(super) port: u16,
     /// Who takes longer has said nothing.
     pub(super) timeout: Duration,
+    /// How connections to it are made.
+    pub(super) dialing: Arc<Dialing>,
 }
 
 impl AgentReader {
@@ -31,7 +35,7 @@ impl AgentReader {
         let endpoints: Vec<Endpoint> =
             endpoints.iter().filter_map(|endpoint| endpoint.at(self.port)).collect();
         let late = || format!("timeout after {}", humantime::format_duration(self.timeout));
-        let line = timeout(self.timeout, read(&endpoints)).await.map_err(|_| late())??;
+        let line = timeout(self.timeout, read(&endpoints, &self.dialing)).await.map_err(|_| late())??;
         let report = AgentReport::read(&line);
         match &report.strange {
             _ if !report.is_empty() => Ok(report),
@@ -47,8 +51,8 @@ pub(super) fn unknown(word: &str) -> String {
 }
 
 /// A line, up to its end or that of the connection.
-async fn read(endpoints: &[Endpoint]) -> Result<Vec<u8>, String> {
-    let mut stream = match connect(endpoints).await {
+async fn read(endpoints: &[Endpoint], dialing: &Dialing) -> Result<Vec<u8>, String> {
+    let mut stream = match connect(endpoints, dialing).await {
         Ok(ProbeStream::Tcp(stream)) => stream,
         Ok(ProbeStream::Unix(_)) => return Err("no address".to_owned()),
         Err(Finding::Starved(reason) | Finding::Verdict(Verdict::Bad(reason))) => {
@@ -96,7 +100,7 @@ mod tests {
         });
         // The port of the backend itself counts for nothing.
         let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
-        AgentReader { port, timeout }.ask(&[endpoint]).await
+        AgentReader { port, timeout, dialing: Arc::default() }.ask(&[endpoint]).await
     }
 
     #[tokio::test]
@@ -130,7 +134,7 @@ mod tests {
         let socket = tokio::net::TcpSocket::new_v4().expect("socket");
         socket.bind(([127, 0, 0, 1], 0).into()).expect("bind");
         let port = socket.local_addr().expect("bound").port();
-        let agent = AgentReader { port, timeout: PATIENT };
+        let agent = AgentReader { port, timeout: PATIENT, dialing: Arc::default() };
         let endpoint = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
         assert_eq!(agent.ask(&[endpoint]).await, Err("connection refused".to_owned()));
         let unix = Endpoint::Unix(std::path::Path::new("/run/app.sock").into());

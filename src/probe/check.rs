@@ -1,6 +1,7 @@
 //! One probe: connect, shake hands where TLS is spoken, and for HTTP ask and judge the answer, all under one timeout.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
@@ -15,9 +16,9 @@ use super::question::ProbeQuestion;
 use super::rules::ProbeRules;
 use super::session::ProbeSession;
 use super::talk::Talk;
-use crate::config::model::{BackendAddress, HostHeader};
+use crate::config::model::{BackendAddress, Dialing, HostHeader};
 use crate::message::proxy_header::of_nobody;
-use crate::net::connect::first_of;
+use crate::net::connect::{first_of, tcp};
 use crate::targets::{Backend, Endpoint, Verdict};
 
 /// How one backend is probed.
@@ -27,6 +28,7 @@ pub(super) struct ProbeCheck {
     port: Option<u16>,
     /// What is said as soon as a connection stands.
     greeting: Vec<u8>,
+    dialing: Arc<Dialing>,
     session: Option<ProbeSession>,
     ask: ProbeAsk,
 }
@@ -79,7 +81,8 @@ impl ProbeCheck {
         let session = backend.tls.as_ref().map(|tls| ProbeSession::new(tls, asks_http2));
         // Nobody's connection is passed on. What listens at another port is mostly something else.
         let greeting = send_proxy.filter(|_| health.port.is_none()).map(of_nobody).unwrap_or_default();
-        ProbeCheck { timeout: health.timeout, port: health.port, greeting, session, ask }
+        let dialing = Arc::clone(&backend.dialing);
+        ProbeCheck { timeout: health.timeout, port: health.port, greeting, dialing, session, ask }
     }
 
     /// Whether it asks for something, instead of connecting only.
@@ -111,7 +114,7 @@ impl ProbeCheck {
     }
 
     async fn ask(&self, endpoints: &[Endpoint], consent: Instant) -> Finding {
-        let stream = match connect(endpoints).await {
+        let stream = match connect(endpoints, &self.dialing).await {
             Ok(stream) => stream,
             Err(finding) => return finding,
         };
@@ -154,9 +157,9 @@ pub(super) enum ProbeStream {
 }
 
 /// Connects to the first of `endpoints` that accepts, as a request would.
-pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<ProbeStream, Finding> {
+pub(super) async fn connect(endpoints: &[Endpoint], dialing: &Dialing) -> Result<ProbeStream, Finding> {
     let attempts = endpoints.iter().map(async |endpoint| match endpoint {
-        Endpoint::Tcp(address) => TcpStream::connect(address).await.map(ProbeStream::Tcp),
+        Endpoint::Tcp(address) => tcp(*address, dialing).await.map(ProbeStream::Tcp),
         Endpoint::Unix(path) => UnixStream::connect(path).await.map(ProbeStream::Unix),
     });
     let mut failed: Option<Finding> = None;

@@ -177,7 +177,8 @@ impl<C: Fn() -> Tick + Clone + Send + Sync + 'static> Probes<C> {
         let mut tasks = Vec::new();
         if let Some(rules) = rules.clone() {
             if let Some(port) = rules.health.agent {
-                let agent = AgentReader { port, timeout: rules.health.timeout };
+                let dialing = Arc::clone(&backend.dialing);
+                let agent = AgentReader { port, timeout: rules.health.timeout, dialing };
                 let (subject, resolved, interval) = (subject.clone(), resolved(), rules.health.interval);
                 let listening = async move || listen(&subject, &agent, interval, resolved.clone()).await;
                 let what = format!("asking the agent of {}", backend.identity);

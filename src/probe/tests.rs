@@ -46,6 +46,7 @@ fn config(
         portion: model::Portion::default(),
         state: model::BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     });
     model::TargetConfig {
         send_proxy: None,

@@ -127,7 +127,7 @@ async fn try_all(backend: &Backend) -> Result<Stream, Cause> {
 
 async fn connect_to(backend: &Backend, endpoint: &Endpoint) -> Result<Stream, Cause> {
     let outcome = match endpoint {
-        Endpoint::Tcp(address) => connect::tcp(*address).await,
+        Endpoint::Tcp(address) => connect::tcp(*address, &backend.dialing).await.map(Stream::from),
         Endpoint::Unix(path) => connect::unix(path).await,
     };
     outcome.map_err(|error| {

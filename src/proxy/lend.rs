@@ -164,6 +164,7 @@ pub(super) mod tests {
             portion: model::Portion::default(),
             state: model::BackendState::Up,
             state_by: None,
+            dialing: Default::default(),
         };
         model::TargetConfig {
             send_proxy: None,

@@ -349,6 +349,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
         portion: fake.portion.clone(),
         state: model::BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     });
     model::TargetConfig {
         name: workload.name.clone(),

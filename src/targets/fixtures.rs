@@ -20,6 +20,7 @@ pub(in crate::targets) fn named(name: &str, address: BackendAddress) -> model::B
         portion: Portion::default(),
         state: model::BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     }
 }
 

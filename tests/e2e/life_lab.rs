@@ -54,6 +54,7 @@ pub fn by_name(host: &str, port: u16) -> BackendConfig {
         portion: Portion::default(),
         state: BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     }
 }
 

@@ -23,6 +23,7 @@ mod auth_lab;
 mod auth_pairs;
 mod balance_hash;
 mod balance_load;
+mod bind_source;
 mod blocked;
 mod by_hand;
 mod by_hand_commands;

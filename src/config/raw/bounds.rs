@@ -61,3 +61,5 @@ pub(super) const ATTEMPTS_MAX: u32 = 10;
 pub(super) const SLOWER: (u32, u32) = (2, 100);
 /// Bounds of `hedging.percentile`.
 pub(super) const PERCENTILE: (u32, u32) = (50, 99);
+/// Unanswered questions of the kernel that end a connection; it takes no more.
+pub(super) const PROBES_MAX: u32 = 127;

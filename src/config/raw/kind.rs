@@ -82,6 +82,8 @@ pub(super) const SHARE: &str = r"[0-9]+(?:\.[0-9]+)?\s*%";
 pub(super) const REALM: &str = r#"[ !#-\[\]-~]{1,128}"#;
 /// What a claim of a token says.
 pub(super) const CLAIM: &str = r"[\s\S]+";
+/// An address of this machine.
+pub(super) const SOURCE: &str = r"\[?[0-9A-Fa-f:.]+\]?";
 /// A name that a certificate can be for.
 pub(super) const CERTIFICATE_NAME: &str = r"(?:\*\.)?[^\s/:*\[\]_]+";
 /// An authority that issues certificates.

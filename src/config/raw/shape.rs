@@ -6,6 +6,7 @@ mod action;
 mod admin;
 mod auth;
 mod cache;
+mod dialing;
 mod edits;
 mod gate;
 mod http2;
@@ -36,6 +37,7 @@ pub(super) use cache::{
     CACHE_STORE, LISTENER_CODINGS, LISTENER_COMPRESS, ROUTE_CACHE, ROUTE_CODINGS, ROUTE_COMPRESS,
     TARGET_CACHE, TARGET_CODINGS, TARGET_COMPRESS,
 };
+pub(super) use dialing::TCP_KEEPALIVE;
 pub(super) use edits::{
     LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
@@ -166,6 +168,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TARGET_ACCESS,
     TARGET_HTTP2,
     TARGET_PROXY,
+    TCP_KEEPALIVE,
     TARGET_CACHE,
     TARGET_COMPRESS,
     TARGET_CODINGS,

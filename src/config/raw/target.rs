@@ -1,5 +1,8 @@
 //! The written form of one target, without its backends.
 
+mod dialing;
+
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::address::RawListener;
@@ -21,6 +24,7 @@ use crate::config::error::{Wrong, quoted};
 use crate::config::model::{HostHeader, Protocol, SendProxy, UpstreamProtocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::Entry;
+pub(in crate::config) use dialing::RawKeepalive;
 
 /// One target.
 #[derive(Debug)]
@@ -33,6 +37,9 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) upstream_protocol: Option<Written<UpstreamProtocol>>,
     /// `None` inside: `off`.
     pub(in crate::config) send_proxy: Option<Written<Option<SendProxy>>>,
+    pub(in crate::config) bind_source: Option<Written<Vec<IpAddr>>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) keepalive: Option<Written<Option<RawKeepalive>>>,
     pub(in crate::config) upstream_tls: Field<RawUpstreamTls>,
     pub(in crate::config) policy: RawPolicy,
     /// A value of `None`: `off`.
@@ -67,6 +74,8 @@ impl RawTarget {
             tls: Field::Absent,
             upstream_protocol: None,
             send_proxy: None,
+            bind_source: None,
+            keepalive: None,
             upstream_tls: Field::Absent,
             policy: RawPolicy::default(),
             sticky: None,
@@ -144,6 +153,8 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.http_only.push(("upstream_protocol", reader.key_spot(entry)));
         target.upstream_protocol = reader.choice(entry, UpstreamProtocol::ALL);
     }
+    target.bind_source = section.find("bind_source").and_then(|entry| dialing::sources(entry, reader));
+    target.keepalive = section.find("tcp_keepalive").and_then(|entry| dialing::keepalive(entry, reader));
     target.send_proxy = section.find("send_proxy").and_then(|entry| send_proxy(entry, reader));
     if let Some(entry) = section.find("upstream_tls") {
         target.upstream_tls = Field::read(tls::walk_upstream(entry, reader));

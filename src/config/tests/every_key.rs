@@ -462,6 +462,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(certificate_folders::rows());
     rows.extend(offers::rows());
     rows.extend(ordered::rows());
+    rows.extend(dialing::rows());
     rows.extend(passthrough::rows());
     rows.extend(proxy_protocol::rows());
     rows

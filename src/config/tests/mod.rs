@@ -7,6 +7,7 @@ mod actions;
 mod auth;
 mod balance;
 mod cache;
+mod dialing;
 mod every_key;
 mod flags;
 mod hostile;
@@ -288,6 +289,10 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.host = pass (default)",
             "targets.web.upgrade = [websocket] (default)",
             "targets.web.send_proxy = off (default)",
+            "targets.web.bind_source = as the system chooses (default)",
+            "targets.web.tcp_keepalive.idle = 1m (default)",
+            "targets.web.tcp_keepalive.interval = 20s (default)",
+            "targets.web.tcp_keepalive.count = 3 (default)",
             "targets.web.backends[0].name = a:1 (default)",
             "targets.web.backends[0].address = a:1 (t.yaml:9)",
             "targets.web.backends[0].health_path = none, a TCP connect is the check (default)",

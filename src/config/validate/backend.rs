@@ -1,11 +1,13 @@
 //! One backend of the written form → the accepted form.
 
+use std::sync::Arc;
+
 use super::balance;
 use super::show::name_of;
 use super::tls::UpstreamSettings;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::{BackendConfig, BackendState, Protocol};
+use crate::config::model::{BackendConfig, BackendState, Dialing, Protocol};
 use crate::config::origin::{Origin, Written};
 use crate::config::raw::RawBackend;
 use crate::config::report::Report;
@@ -18,6 +20,8 @@ pub struct BackendRules {
     /// `None`: its fault has been reported.
     pub(in crate::config) protocol: Option<Protocol>,
     pub(super) upstream: UpstreamSettings,
+    /// How connections to its backends are made.
+    pub(super) dialing: Arc<Dialing>,
     /// What the probes of those backends ask for that say nothing.
     pub(super) probe_path: Option<Written<String>>,
     /// Nobody is probed.
@@ -74,6 +78,7 @@ impl BackendRules {
                 state.as_str().to_owned()
             }),
             state_by: None,
+            dialing: Arc::clone(&self.dialing),
         }
     }
 

@@ -1,5 +1,7 @@
 //! One target of the written form → a listener with a catch-all route, and a pool of backends.
 
+mod dialing;
+
 use std::sync::Arc;
 
 use super::backend::BackendRules;
@@ -11,8 +13,8 @@ use super::{balance, bounds, clashes, gate, health, listener, resilience, route,
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
-    BackendConfig, BackendState, HostHeader, ListenerConfig, Protocol, RouteConfig, SendProxy, TargetConfig,
-    UpstreamProtocol,
+    BackendConfig, BackendState, Dialing, HostHeader, ListenerConfig, Protocol, RouteConfig, SendProxy,
+    TargetConfig, UpstreamProtocol,
 };
 use crate::config::origin::{Field, Written};
 use crate::config::raw::{RawBackend, RawHealth, RawTarget, Spoken};
@@ -107,7 +109,8 @@ pub(super) fn accept(
     let send_proxy = rows.settle(path("send_proxy"), raw.send_proxy.as_ref(), None, |version| {
         name_of(SendProxy::ALL, *version).to_owned()
     });
-    let rules = backend_rules(raw, protocol, upstream);
+    let dialing = dialing::accept(raw, report, rows);
+    let rules = backend_rules(raw, protocol, upstream, dialing);
     let backends = backends(raw, &rules, report, rows);
     let target = TargetConfig {
         name: name.clone(),
@@ -204,6 +207,7 @@ fn backend_rules(
     raw: &RawTarget,
     protocol: Option<Protocol>,
     upstream: tls::UpstreamSettings,
+    dialing: Arc<Dialing>,
 ) -> BackendRules {
     let probe_path = match &raw.health_check {
         Some(Written { value: Some(RawHealth { path: Field::Given(path), .. }), .. }) => Some(path.clone()),
@@ -213,6 +217,7 @@ fn backend_rules(
         target: raw.name.value.clone(),
         protocol,
         upstream,
+        dialing,
         probe_path,
         is_unchecked: matches!(&raw.health_check, Some(Written { value: None, .. })),
     }

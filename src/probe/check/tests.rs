@@ -18,7 +18,7 @@ fn check(path: Option<&str>, timeout: Duration) -> ProbeCheck {
         body: None,
     };
     let ask = path.map_or(ProbeAsk::Nothing, |path| ProbeAsk::ProbeQuestion(Box::new(question(path))));
-    ProbeCheck { timeout, port: None, greeting: Vec::new(), session: None, ask }
+    ProbeCheck { timeout, port: None, greeting: Vec::new(), dialing: Arc::default(), session: None, ask }
 }
 
 /// Serves one connection: reads a request head, writes `answer`, keeps the connection open when `hold`.

@@ -35,6 +35,7 @@ fn target(count: u16) -> model::TargetConfig {
         portion: model::Portion::default(),
         state: model::BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     };
     model::TargetConfig {
         send_proxy: None,

@@ -20,6 +20,7 @@ fn config(names: &[&str]) -> Config {
         portion: model::Portion::default(),
         state: model::BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     };
     let target = model::TargetConfig {
         send_proxy: None,

@@ -68,6 +68,7 @@ impl Backend {
             authority: config.address.authority(config.tls.is_some()).into(),
             tls,
             tls_settings: config.tls.clone(),
+            dialing: Arc::clone(&config.dialing),
             endpoints: ArcSwap::from_pointee(endpoints.into()),
             detail: Mutex::new(Detail {
                 inputs,
@@ -88,7 +89,10 @@ impl Backend {
     /// Whether `config` still means this backend; if not, a reload makes a new one. How it is probed is no part of what it
     /// is.
     pub(in crate::targets) fn is_still(&self, config: &model::BackendConfig) -> bool {
-        *self.name == *config.name && self.address == config.address && self.tls_settings == config.tls
+        *self.name == *config.name
+            && self.address == config.address
+            && self.tls_settings == config.tls
+            && self.dialing == config.dialing
     }
 
     /// Its state at this moment.

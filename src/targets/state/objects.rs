@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, oneshot};
 
-use crate::config::model::BackendAddress;
 use crate::config::model::tls::UpstreamTls;
+use crate::config::model::{BackendAddress, Dialing};
 use crate::message::BackendId;
 use crate::slots::HeldSlot;
 use crate::targets::picking::balance::rank::Rank;
@@ -76,6 +76,8 @@ pub struct Backend {
     pub tls: Option<Upstream>,
     /// What `tls` was made of.
     pub(in crate::targets) tls_settings: Option<Arc<UpstreamTls>>,
+    /// How connections to it are made.
+    pub dialing: Arc<Dialing>,
     pub(in crate::targets) endpoints: ArcSwap<Arc<[Endpoint]>>,
     pub(in crate::targets) detail: Mutex<Detail>,
     pub(in crate::targets) trouble: Trouble,

@@ -122,6 +122,7 @@ pub fn backend(address: SocketAddr) -> BackendConfig {
         portion: Portion::default(),
         state: BackendState::Up,
         state_by: None,
+        dialing: Default::default(),
     }
 }
 

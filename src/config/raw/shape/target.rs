@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::acme::{ORDERED_CHALLENGE, ORDERED_KEY, ORDERED_NAMES};
 use super::cache::{CACHE_OF_TARGET, COMPRESS_OF_TARGET};
+use super::dialing::{BIND_SOURCE, KEEPALIVE};
 use super::gate::TARGET_ACCESS;
 use super::http2::HTTP2_OF_TARGET;
 use super::proxy_protocol::PROXY_OF_TARGET;
@@ -49,6 +50,8 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
             "The PROXY protocol: the version in which backends are told whose connection they get.",
         )
         .or("off"),
+        BIND_SOURCE,
+        KEEPALIVE,
         key(
             "upstream_protocol",
             Choice(|| names(UpstreamProtocol::ALL)),

@@ -1,6 +1,6 @@
-//! How much of what is said may wait in the kernel before it is on its way.
+//! Options of sockets that no library offers.
 
-#![expect(unsafe_code, reason = "an option of sockets that no library offers")]
+#![expect(unsafe_code, reason = "options of sockets that no library offers")]
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
@@ -10,15 +10,24 @@ const UNSENT: libc::c_int = 128 * 1024;
 /// Has the kernel take no more than that (TCP_NOTSENT_LOWAT): it would take megabytes, and what is written behind them waits for all of them. A
 /// kernel that does not know the option goes on as before.
 pub(super) fn limit_unsent(socket: BorrowedFd<'_>) {
-    let bytes = UNSENT;
-    // SAFETY: the kernel reads the bytes of `bytes`, as many as it is told, while they are borrowed.
+    set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT);
+}
+
+/// Has a socket that is bound to an address without a port get its port when it connects (IP_BIND_ADDRESS_NO_PORT): one port then serves
+/// connections to several backends. A kernel that does not know the option chooses it at once.
+pub(super) fn choose_port_late(socket: BorrowedFd<'_>) {
+    set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
+}
+
+fn set(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
+    // SAFETY: the kernel reads the bytes of `value`, as many as it is told, while they are borrowed.
     let _ = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_NOTSENT_LOWAT,
-            (&raw const bytes).cast(),
-            size_of_val(&bytes) as libc::socklen_t,
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
         )
     };
 }
