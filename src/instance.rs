@@ -247,6 +247,12 @@ impl StateFolder {
         StateFolder { path, is_private: true }
     }
 
+    /// Whether it goes with the process.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.is_private
+    }
+
     /// Where it is, or will be.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -111,7 +111,7 @@ impl Server {
         config: &Config,
         options: Options,
         blocked: &Arc<Networks>,
-        kept: Option<KeptCertificates>,
+        kept: Option<Box<dyn KeptCertificates>>,
     ) -> Result<Server, StartError> {
         let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
         let affordable =

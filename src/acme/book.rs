@@ -25,21 +25,30 @@ struct Line {
     at: i64,
     /// `None`: it was an account.
     names: Option<Vec<String>>,
-    /// `issued`, `failed` or `unreached`; `None`: nobody knows.
+    /// `signing`, `issued`, `failed`, `unreached` or `withdrawn`; `None`: nobody knows.
     end: Option<String>,
+    /// Until when the authority does not want to be asked again.
+    #[serde(default)]
+    rest: Option<i64>,
 }
 
-const ENDS: [(&str, OrderEnd); 3] =
-    [("issued", OrderEnd::Issued), ("failed", OrderEnd::Failed), ("unreached", OrderEnd::Unreached)];
+const ENDS: [(&str, OrderEnd); 4] = [
+    ("signing", OrderEnd::Signing),
+    ("issued", OrderEnd::Issued),
+    ("failed", OrderEnd::Failed),
+    ("unreached", OrderEnd::Unreached),
+];
+/// The authority was not asked after all.
+const WITHDRAWN: &str = "withdrawn";
 
 impl Line {
     fn of(authority: &str, number: u64, asked: &LedgerEntry) -> Line {
-        let (at, names, end) = match asked {
-            LedgerEntry::Account { at } => (*at, None, OrderEnd::Open),
-            LedgerEntry::Order { at, names, end } => (*at, Some(names.clone()), *end),
+        let (at, names, end, rest) = match asked {
+            LedgerEntry::Account { at } => (*at, None, OrderEnd::Open, None),
+            LedgerEntry::Order { at, names, end, rest } => (*at, Some(names.clone()), *end, *rest),
         };
         let end = ENDS.iter().find(|(_, known)| *known == end).map(|(name, _)| (*name).to_owned());
-        Line { authority: authority.to_owned(), number, at, names, end }
+        Line { authority: authority.to_owned(), number, at, names, end, rest }
     }
 
     fn asked(&self) -> LedgerEntry {
@@ -50,6 +59,7 @@ impl Line {
                 at: self.at,
                 names: names.clone(),
                 end: end.map_or(OrderEnd::Open, |(_, end)| *end),
+                rest: self.rest,
             },
         }
     }
@@ -70,9 +80,16 @@ impl Book {
         for record in &kept.records {
             // A line of a later version is nobody's loss.
             let Ok(line) = serde_json::from_slice::<Line>(record) else { continue };
-            ledgers.entry(line.authority.clone()).or_default().put(line.number, line.asked());
+            let ledger = ledgers.entry(line.authority.clone()).or_default();
+            ledger.put(line.number, line.asked());
+            if line.end.as_deref() == Some(WITHDRAWN) {
+                ledger.withdraw(line.number);
+            }
         }
-        ledgers.values_mut().for_each(|ledger| ledger.forget(now));
+        for ledger in ledgers.values_mut() {
+            ledger.settle(now);
+            ledger.forget(now);
+        }
         let mut book = Book { store, ledgers };
         if book.store.size() > LARGE {
             book.compact()?;
@@ -80,9 +97,19 @@ impl Book {
         Ok(book)
     }
 
-    /// What this authority was asked for.
-    pub(super) fn ledger(&mut self, authority: &str) -> &Ledger {
-        self.ledgers.entry(authority.to_owned()).or_default()
+    /// What this authority was asked for until now.
+    pub(super) fn ledger(&mut self, authority: &str, now: i64) -> &Ledger {
+        let ledger = self.ledgers.entry(authority.to_owned()).or_default();
+        ledger.settle(now);
+        ledger
+    }
+
+    /// Takes back what was noted: it was not asked.
+    pub(super) fn withdraw(&mut self, authority: &str, number: u64) {
+        self.ledgers.entry(authority.to_owned()).or_default().withdraw(number);
+        let (authority, end) = (authority.to_owned(), Some(WITHDRAWN.to_owned()));
+        let line = Line { authority, number, at: 0, names: None, end, rest: None };
+        let _ = self.store.append(&line.bytes());
     }
 
     /// Notes what it is about to be asked for. Gives the number of that.
@@ -99,16 +126,16 @@ impl Book {
         match self.store.append(&Line::of(authority, number, &asked).bytes()) {
             Ok(()) => Ok(number),
             Err(error) => {
-                ledger.end(number, OrderEnd::Unreached);
+                ledger.end(number, OrderEnd::Unreached, None);
                 Err(error.to_string())
             }
         }
     }
 
-    /// Notes how an order has ended. If that can't be kept it counts as if nobody knew, after a restart.
-    pub(super) fn end(&mut self, authority: &str, number: u64, end: OrderEnd) {
+    /// Notes how an order has ended, and until when the authority does not want to be asked again. If that can't be kept it counts as if nobody knew, after a restart.
+    pub(super) fn end(&mut self, authority: &str, number: u64, end: OrderEnd, rest: Option<i64>) {
         let ledger = self.ledgers.entry(authority.to_owned()).or_default();
-        ledger.end(number, end);
+        ledger.end(number, end, rest);
         let asked = ledger.all().find(|(of, _)| *of == number).map(|(_, asked)| asked.clone());
         if let Some(asked) = asked {
             let _ = self.store.append(&Line::of(authority, number, &asked).bytes());
@@ -133,18 +160,20 @@ mod tests {
     fn a_restart_knows_what_was_asked_for() {
         let disk = MemoryDisk::default();
         let names = vec!["a.example".to_owned()];
-        let order = |at| LedgerEntry::Order { at, names: names.clone(), end: OrderEnd::Open };
+        let order = |at| LedgerEntry::Order { at, names: names.clone(), end: OrderEnd::Open, rest: None };
         let mut book = Book::load(Box::new(MemoryStore(disk.clone())), 0).expect("empty");
         book.begin("one", LedgerEntry::Account { at: 1 }, 1).expect("kept");
         let first = book.begin("one", order(2), 2).expect("kept");
-        book.end("one", first, OrderEnd::Failed);
+        book.end("one", first, OrderEnd::Failed, Some(99));
+        let account = book.begin("one", LedgerEntry::Account { at: 2 }, 2).expect("kept");
+        book.withdraw("one", account);
         book.begin("one", order(3), 3).expect("kept");
         book.begin("two", order(4), 4).expect("kept");
-        let before = book.ledger("one").clone();
+        let before = book.ledger("one", 5).clone();
         let mut again = Book::load(Box::new(MemoryStore(disk.clone())), 5).expect("read");
-        assert_eq!(*again.ledger("one"), before);
-        assert_eq!(again.ledger("one").failures(&names).map(|failures| failures.count), Some(2));
-        assert_eq!(again.ledger("two").all().count(), 1);
-        assert_eq!(again.ledger("three").all().count(), 0);
+        assert_eq!(*again.ledger("one", 5), before);
+        assert_eq!(again.ledger("one", 5).failures(&names).map(|failures| failures.count), Some(2));
+        assert_eq!(again.ledger("two", 5).all().count(), 1);
+        assert_eq!(again.ledger("three", 5).all().count(), 0);
     }
 }

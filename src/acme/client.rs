@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use http::{Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
@@ -26,12 +27,19 @@ const ANSWER: usize = 256 * 1024;
 pub(super) struct Overheard {
     /// Until when it does not want to be asked (RFC 9110 §10.2.3), as the latest answer that was no success has said.
     rest: Mutex<Option<SystemTime>>,
+    /// Something was sent that it may have acted on.
+    has_posted: AtomicBool,
 }
 
 impl Overheard {
     /// Takes that.
     pub(super) fn take_rest(&self) -> Option<SystemTime> {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether anything was sent since the last call that it may have acted on.
+    pub(super) fn take_posted(&self) -> bool {
+        self.has_posted.swap(false, Ordering::Relaxed)
     }
 
     fn set_rest(&self, until: Option<SystemTime>) {
@@ -108,15 +116,31 @@ impl HttpClient for AcmeClient {
             let reading =
                 if head.method == Method::HEAD { AnswerReading::Head } else { AnswerReading::Body(ANSWER) };
             let asked = asked.body(Full::new(body.to_bytes()));
+            if head.method == Method::POST {
+                overheard.has_posted.store(true, Ordering::Relaxed);
+            }
             let answer = timeout(PATIENCE, side.ask(asked, reading)).await;
             let late = || format!("timeout after {}", humantime::format_duration(PATIENCE));
             let answer = answer.map_err(|_| told(late()))?.map_err(told)?;
             if !answer.status().is_success() {
                 overheard.set_rest(rest(&answer));
             }
+            let mut answer = answer;
+            if let Some(again) = answer.headers_mut().get_mut(header::RETRY_AFTER)
+                && !again.to_str().ok().and_then(|text| text.trim().parse::<u64>().ok()).is_some_and(is_sane)
+                && httpdate::parse_http_date(again.to_str().unwrap_or_default()).is_err()
+            {
+                // Whoever adds it to the time of day would come to no time at all.
+                *again = HeaderValue::from_static("604800");
+            }
             Ok(BytesResponse::from(answer.map(Full::new)))
         })
     }
+}
+
+/// Whether seconds are a time that one may wait for.
+fn is_sane(seconds: u64) -> bool {
+    seconds <= 7 * 24 * 3_600
 }
 
 /// Until when whoever has answered does not want to be asked.

@@ -4,6 +4,9 @@ use std::time::SystemTime;
 
 use instant_acme::{Error, Problem};
 
+/// Of what is told this much is kept.
+const WORDS: usize = 600;
+
 /// Why, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderFault {
@@ -13,6 +16,8 @@ pub(super) struct OrderFault {
     pub(super) is_unreached: bool,
     /// The authority does not know the account.
     pub(super) is_lost: bool,
+    /// The authority was asked to sign: it may have issued a certificate.
+    pub(super) is_signed: bool,
     /// Until when the authority does not want to be asked.
     pub(super) rest: Option<SystemTime>,
 }
@@ -20,7 +25,9 @@ pub(super) struct OrderFault {
 impl OrderFault {
     /// One of our own.
     pub(super) fn own(why: impl Into<String>) -> OrderFault {
-        OrderFault { why: why.into(), is_unreached: false, is_lost: false, rest: None }
+        // An authority may say as much as it likes.
+        let why: String = why.into().chars().take(WORDS).collect();
+        OrderFault { why, is_unreached: false, is_lost: false, is_signed: false, rest: None }
     }
 
     /// What an authority has answered, or that it has not, when it was asked for `what`.

@@ -1,8 +1,8 @@
 //! How often an authority may be asked, as a decision without I/O.
 //!
 //! The numbers are those that Let's Encrypt publishes, which other authorities do not undercut. They hold for each account, so they are
-//! counted by what was ever asked, over restarts too: what was begun and of which nobody knows the end counts as if it had come
-//! about in every way.
+//! counted by what was ever asked, over restarts too: what was begun and of which nobody knows the end counts as if it had gone the
+//! worst way.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,10 @@ impl RateBound {
 /// How an order has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OrderEnd {
-    /// Nobody knows, or it has not yet.
+    /// Nobody knows, or it has not yet; it did not come to be signed.
     Open,
+    /// The same, and the authority was asked to sign: it may have.
+    Signing,
     /// There is a certificate.
     Issued,
     /// There is none.
@@ -62,7 +64,13 @@ pub(super) enum LedgerEntry {
     /// An account.
     Account { at: i64 },
     /// A certificate for these names, in the order of the alphabet.
-    Order { at: i64, names: Vec<String>, end: OrderEnd },
+    Order {
+        at: i64,
+        names: Vec<String>,
+        end: OrderEnd,
+        /// Until when the authority does not want to be asked again.
+        rest: Option<i64>,
+    },
 }
 
 /// Attempts in a row that have failed.
@@ -74,7 +82,12 @@ pub(super) struct Failures {
     pub(super) latest: i64,
     /// Nobody was there in the latest.
     pub(super) is_unreached: bool,
+    /// Until when the authority does not want to be asked again.
+    pub(super) rest: Option<i64>,
 }
+
+/// The longest time for which an authority is believed that wants to be left alone.
+pub(super) const LONGEST_REST: i64 = MEMORY;
 
 /// What one authority was asked for lately, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,11 +109,11 @@ impl Ledger {
         let orders = || {
             self.asked.values().filter_map(|asked| match asked {
                 LedgerEntry::Order { end: OrderEnd::Unreached, .. } | LedgerEntry::Account { .. } => None,
-                LedgerEntry::Order { at, names, end } => Some((*at, names, *end)),
+                LedgerEntry::Order { at, names, end, .. } => Some((*at, names, *end)),
             })
         };
         let mut free = ORDERS.free(orders().map(|(at, ..)| at), now);
-        let issued = || orders().filter(|(.., end)| *end != OrderEnd::Failed);
+        let issued = || orders().filter(|(.., end)| matches!(end, OrderEnd::Issued | OrderEnd::Signing));
         free = free.max(DUPLICATES.free(issued().filter(|(_, of, _)| **of == names).map(|(at, ..)| at), now));
         for name in names {
             let failed = orders().filter(|(_, of, end)| *end != OrderEnd::Issued && of.contains(name));
@@ -126,8 +139,9 @@ impl Ledger {
         for asked in self.asked.values().rev() {
             match asked {
                 LedgerEntry::Order { names: of, end: OrderEnd::Issued, .. } if *of == names => break,
-                LedgerEntry::Order { names: of, at, end } if *of == names => {
-                    let last = Failures { count: 0, latest: *at, is_unreached: *end == OrderEnd::Unreached };
+                LedgerEntry::Order { names: of, at, end, rest } if *of == names => {
+                    let is_unreached = *end == OrderEnd::Unreached;
+                    let last = Failures { count: 0, latest: *at, is_unreached, rest: *rest };
                     failures.get_or_insert(last).count += 1;
                 }
                 LedgerEntry::Order { .. } | LedgerEntry::Account { .. } => {}
@@ -150,10 +164,37 @@ impl Ledger {
         self.asked.insert(number, asked);
     }
 
-    /// Notes how an order has ended.
-    pub(super) fn end(&mut self, number: u64, ended: OrderEnd) {
-        if let Some(LedgerEntry::Order { end, .. }) = self.asked.get_mut(&number) {
-            *end = ended;
+    /// When the last certificate but one was issued for these names: two may follow one another at once, a third has to wait.
+    pub(super) fn last_but_one(&self, names: &[String]) -> Option<i64> {
+        let issued = self.asked.values().rev().filter_map(|entry| match entry {
+            LedgerEntry::Order { at, names: of, end: OrderEnd::Issued, .. } if *of == names => Some(*at),
+            LedgerEntry::Order { .. } | LedgerEntry::Account { .. } => None,
+        });
+        issued.take(2).nth(1)
+    }
+
+    /// Notes how an order has ended, and until when the authority does not want to be asked again.
+    pub(super) fn end(&mut self, number: u64, ended: OrderEnd, until: Option<i64>) {
+        if let Some(LedgerEntry::Order { end, rest, .. }) = self.asked.get_mut(&number) {
+            (*end, *rest) = (ended, until);
+        }
+    }
+
+    /// Takes back what was noted: the authority was not asked.
+    pub(super) fn withdraw(&mut self, number: u64) {
+        self.asked.remove(&number);
+    }
+
+    /// Nothing has been asked in the future, whatever clocks have said, and no rest is longer than the longest.
+    pub(super) fn settle(&mut self, now: i64) {
+        for entry in self.asked.values_mut() {
+            match entry {
+                LedgerEntry::Account { at } => *at = (*at).min(now),
+                LedgerEntry::Order { at, rest, .. } => {
+                    *at = (*at).min(now);
+                    *rest = rest.map(|rest| rest.min(now.saturating_add(LONGEST_REST)));
+                }
+            }
         }
     }
 
@@ -204,19 +245,45 @@ mod tests {
     fn what_was_begun_counts_in_every_way_until_its_end_is_known() {
         let mut ledger = Ledger::default();
         let of = names(&["a.example"]);
-        let order = |at| LedgerEntry::Order { at, names: names(&["a.example"]), end: OrderEnd::Open };
+        let order =
+            |at| LedgerEntry::Order { at, names: names(&["a.example"]), end: OrderEnd::Open, rest: None };
         let numbers: Vec<u64> = (0..5).map(|at| ledger.begin(order(at))).collect();
+        assert_eq!(ledger.free(&of, 10), HOUR, "none was signed");
+        for number in &numbers {
+            ledger.end(*number, OrderEnd::Signing, None);
+        }
         assert_eq!(ledger.free(&of, 10), MEMORY, "they may have been issued");
         for number in &numbers {
-            ledger.end(*number, OrderEnd::Failed);
+            ledger.end(*number, OrderEnd::Failed, None);
         }
         assert_eq!(ledger.free(&of, 10), HOUR, "none was");
-        assert_eq!(ledger.failures(&of), Some(Failures { count: 5, latest: 4, is_unreached: false }));
-        ledger.end(numbers[4], OrderEnd::Unreached);
+        assert_eq!(
+            ledger.failures(&of),
+            Some(Failures { count: 5, latest: 4, is_unreached: false, rest: None })
+        );
+        ledger.end(numbers[4], OrderEnd::Unreached, None);
         assert_eq!(ledger.free(&of, 10), 10, "four have failed, and nobody was asked for a fifth");
-        ledger.end(numbers[4], OrderEnd::Issued);
+        ledger.end(numbers[4], OrderEnd::Issued, None);
         assert_eq!((ledger.free(&of, 10), ledger.failures(&of)), (10, None));
         ledger.forget(MEMORY + 3);
         assert_eq!(ledger.all().count(), 1);
+    }
+    #[test]
+    fn a_clock_that_was_ahead_holds_nobody_up() {
+        let mut ledger = Ledger::default();
+        let of = names(&["a.example"]);
+        for rest in [None, Some(i64::MAX)] {
+            let entry = LedgerEntry::Order { at: 1 << 40, names: of.clone(), end: OrderEnd::Failed, rest };
+            ledger.begin(entry);
+        }
+        ledger.settle(1_000);
+        let failures = ledger.failures(&of).expect("two");
+        assert_eq!((failures.latest, failures.rest), (1_000, Some(1_000 + LONGEST_REST)));
+        ledger.settle(2_000);
+        assert_eq!(
+            ledger.failures(&of).expect("two").rest,
+            Some(1_000 + LONGEST_REST),
+            "it does not move along"
+        );
     }
 }

@@ -19,4 +19,4 @@ mod visit;
 
 pub use desk::OrderDesk;
 pub use service::keep;
-pub use shelf::Shelf;
+pub use shelf::KeptShelves;

@@ -1,5 +1,6 @@
 //! One order, from the first word to the certificate (RFC 8555 §7.4).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ use crate::tls::{OfferedProof, Proofs};
 
 /// How often an answer is asked for again that was refused for its nonce alone (RFC 8555 §6.5), beyond what the client does itself.
 const NONCES: u32 = 5;
+/// How often an answer is asked for again that did not come, and after what time.
+const BREAKS: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
 /// An authority looks from several places, one after the other, and some of them slowly.
 const VALIDATION: Duration = Duration::from_secs(300);
 /// And may take its time to sign.
@@ -38,34 +42,41 @@ pub(super) struct Issue {
     pub(super) chain: String,
 }
 
-/// Repeats a call as long as it is refused for its nonce alone: nothing of it has counted.
+/// Repeats a call that is refused for its nonce alone, of which nothing has counted, and one that has broken off: whatever has become of it,
+/// to ask once more does no harm (RFC 8555 §6.5, RFC 9110 §9.2.2 but for the signature).
 macro_rules! patiently {
     ($call:expr) => {{
-        let mut left = NONCES;
+        let (mut nonces, mut breaks) = (NONCES, BREAKS);
         loop {
             match $call.await {
-                Err(error) if left > 0 && is(&error, "badNonce") => left -= 1,
+                Err(error) if nonces > 0 && is(&error, "badNonce") => nonces -= 1,
+                Err(Error::Other(_)) if breaks > 0 => {
+                    breaks -= 1;
+                    sleep(PAUSE).await;
+                }
                 done => break done,
             }
         }
     }};
 }
 
-/// A proof that is there until the authority has looked.
+/// A proof that is there until the authority has looked, and a moment longer.
 enum GivenProof {
     /// Workers give it.
     Offered { _proof: OfferedProof },
     /// It is in DNS.
-    InDns(DnsRecord),
+    InDns { _record: DnsRecord },
 }
 
-/// By what names are proven.
+/// By what names are proven, and who hears how far it is.
 pub(super) struct Means<'a> {
     pub(super) proofs: &'a Arc<Proofs>,
     pub(super) hook: Option<&'a DnsHook>,
+    /// Called before the authority is asked to sign: from then on it may have issued a certificate, whatever comes of it.
+    pub(super) signing: &'a (dyn Fn() + Sync),
 }
 
-/// Orders a certificate in the place of the one that `replaces` means.
+/// Orders a certificate in the place of the one that `replaces` means. What was given to prove names is taken away behind it.
 ///
 /// # Errors
 /// There is none, and why.
@@ -75,14 +86,7 @@ pub(super) async fn order(
     replaces: Option<CertificateIdentifier<'static>>,
     means: &Means<'_>,
 ) -> Result<Issue, OrderFault> {
-    let mut given = Vec::new();
-    let ended = timeout(WHOLE, run(account, ordered, replaces, means, &mut given)).await;
-    for proof in given {
-        if let GivenProof::InDns(record) = proof {
-            // What was issued is of use all the same.
-            let _ = record.remove().await;
-        }
-    }
+    let ended = timeout(WHOLE, run(account, ordered, replaces, means)).await;
     let late = || OrderFault::own(format!("timeout after {}", humantime::format_duration(WHOLE)));
     ended.unwrap_or_else(|_| Err(late()))
 }
@@ -92,11 +96,10 @@ async fn run(
     ordered: &OrderedCertificate,
     replaces: Option<CertificateIdentifier<'static>>,
     means: &Means<'_>,
-    given: &mut Vec<GivenProof>,
 ) -> Result<Issue, OrderFault> {
     let mut order = begin(account, ordered, replaces).await?;
-    offer(&mut order, ordered.challenge, means, given).await?;
-    let in_dns = given.iter().any(|proof| matches!(proof, GivenProof::InDns(_)));
+    let given = offer(&mut order, ordered, means).await?;
+    let in_dns = given.values().any(|proof| matches!(proof, GivenProof::InDns { .. }));
     if let (true, Some(hook)) = (in_dns, means.hook) {
         sleep(hook.wait).await;
     }
@@ -104,8 +107,7 @@ async fn run(
     if !given.is_empty() {
         have_it_looked_at(&mut order, ordered.challenge).await?;
     }
-    let status = patiently!(order.poll_ready(&policy.timeout(VALIDATION)));
-    match status {
+    match patiently!(order.poll_ready(&policy.timeout(VALIDATION))) {
         Ok(OrderStatus::Ready) => {}
         Ok(_) => return Err(OrderFault::own(refusal(&mut order, None).await)),
         Err(error) => return Err(OrderFault::own(refusal(&mut order, Some(&error)).await)),
@@ -116,8 +118,13 @@ async fn run(
         .await
         .map_err(|_| OrderFault::own("no key can be made"))?
         .map_err(|error| OrderFault::own(format!("no key can be made: {error}")))?;
-    let finalized = patiently!(order.finalize_csr(&request));
-    finalized.map_err(|error| OrderFault::of("the request was refused", &error))?;
+    (means.signing)();
+    match patiently!(order.finalize_csr(&request)) {
+        Ok(()) => {}
+        // An answer that did not come may have been that it was taken.
+        Err(error) if matches!(error, Error::Other(_)) || is(&error, "orderNotReady") => {}
+        Err(error) => return Err(OrderFault::of("the request was refused", &error)),
+    }
     let chain = patiently!(order.poll_certificate(&policy.timeout(SIGNING)));
     let chain = chain.map_err(|error| OrderFault::of("nothing was issued", &error))?;
     Ok(Issue { key, chain })
@@ -129,19 +136,34 @@ async fn begin(
     replaces: Option<CertificateIdentifier<'static>>,
 ) -> Result<Order, OrderFault> {
     let names: Vec<Identifier> = ordered.names.iter().cloned().map(Identifier::Dns).collect();
+    let refused = |error: &Error| {
+        let fault = OrderFault::of("the order was refused", error);
+        // Who gives no answer was not reached, as far as anybody knows.
+        if matches!(error, Error::Other(_)) { fault.before_any_order() } else { fault }
+    };
     if let Some(replaces) = replaces {
         let new = NewOrder::new(&names).replaces(replaces);
-        // That an authority takes it is a favour: one that does not know the old one takes an order like any other.
         match patiently!(account.new_order(&new)) {
             Ok(order) => return Ok(order),
-            Err(error) if is(&error, "rateLimited") || is(&error, "accountDoesNotExist") => {
-                return Err(OrderFault::of("the order was refused", &error));
-            }
-            Err(_) => {}
+            // That an authority takes it is a favour: one that does not know the old one takes an order like any other.
+            Err(error) if is_about_replacing(&error) => {}
+            Err(error) => return Err(refused(&error)),
         }
     }
     let order = patiently!(account.new_order(&NewOrder::new(&names)));
-    order.map_err(|error| OrderFault::of("the order was refused", &error))
+    order.map_err(|error| refused(&error))
+}
+
+/// Whether an order was refused for what it is to replace (RFC 9773 §5).
+fn is_about_replacing(error: &Error) -> bool {
+    match error {
+        Error::Unsupported(_) => true,
+        Error::Api(problem) => {
+            problem.status == Some(409) || is(error, "alreadyReplaced") || is(error, "malformed")
+        }
+        Error::Other(why) => why.to_string().starts_with("replaces field mismatch"),
+        _ => false,
+    }
 }
 
 /// What an authority calls a challenge.
@@ -153,23 +175,23 @@ fn kind_of(challenge: AcmeChallenge) -> ChallengeType {
     }
 }
 
-/// Puts a proof for each name where the authority looks for it; none for names that it has seen to be ours lately.
+/// Puts a proof for each name where the authority looks for it, by the token; none for names that it has seen to be ours lately.
 async fn offer(
     order: &mut Order,
-    challenge: AcmeChallenge,
+    ordered: &OrderedCertificate,
     means: &Means<'_>,
-    given: &mut Vec<GivenProof>,
-) -> Result<(), OrderFault> {
-    let mut left = NONCES;
+) -> Result<HashMap<String, GivenProof>, OrderFault> {
+    let (mut given, mut left) = (HashMap::new(), NONCES);
+    let kind = ordered.challenge;
     let mut all = order.authorizations();
     while let Some(authorization) = all.next().await {
         let mut authorization = match authorization {
             Ok(authorization) => authorization,
-            Err(error) if left > 0 && is(&error, "badNonce") => {
+            Err(error) if left > 0 && (is(&error, "badNonce") || matches!(error, Error::Other(_))) => {
                 left -= 1;
-                // The one that was missed comes again to whoever begins anew.
+                sleep(PAUSE).await;
+                // Those that are known cost nothing, and the one that was missed is asked for again.
                 all = order.authorizations();
-                given.clear();
                 continue;
             }
             Err(error) => return Err(OrderFault::of("no challenge", &error)),
@@ -179,14 +201,29 @@ async fn offer(
             AuthorizationStatus::Pending => {}
             other => return Err(OrderFault::own(format!("the authority holds a name for {other:?}"))),
         }
-        let name = authorization.identifier().to_string();
-        let Some(handle) = authorization.challenge(kind_of(challenge)) else {
-            let kind = challenge.name();
+        // What is proven is what was ordered, whatever an authority asks about.
+        let told = authorization.identifier().to_string();
+        let Some(name) = ordered.names.iter().find(|name| **name == told).cloned() else {
+            return Err(OrderFault::own("the authority asks about a name that was not ordered"));
+        };
+        let Some(handle) = authorization.challenge(kind_of(kind)) else {
+            let kind = kind.name();
             return Err(OrderFault::own(format!("the authority does not prove {name} by {kind}")));
         };
-        given.push(prove(&handle, challenge, &name, means).await?);
+        if !is_token(&handle.token) {
+            return Err(OrderFault::own("the authority gives a token that is none (RFC 8555 §8.3)"));
+        }
+        if !given.contains_key(&handle.token) {
+            given.insert(handle.token.clone(), prove(&handle, kind, &name, means).await?);
+        }
     }
-    Ok(())
+    Ok(given)
+}
+
+/// Letters of base64url, and not many.
+fn is_token(token: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=256).contains(&token.len()) && token.bytes().all(fits)
 }
 
 async fn prove(
@@ -208,7 +245,7 @@ async fn prove(
         AcmeChallenge::Dns01 => {
             let hook = means.hook.ok_or_else(|| OrderFault::own("there is no `dns_hook`"))?;
             let record = DnsRecord::add(hook, name, proof.dns_value()).await.map_err(OrderFault::own)?;
-            Ok(GivenProof::InDns(record))
+            Ok(GivenProof::InDns { _record: record })
         }
     }
 }
@@ -250,14 +287,14 @@ async fn refusal(order: &mut Order, error: Option<&Error>) -> String {
         if state.status == AuthorizationStatus::Valid {
             continue;
         }
-        let problem = state.challenges.iter().find_map(|challenge| challenge.error.as_ref());
-        let why = problem.map_or("it has not looked".to_owned(), problem_words);
-        told.push(format!("{name}: {why}"));
+        if let Some(problem) = state.challenges.iter().find_map(|challenge| challenge.error.as_ref()) {
+            told.push(format!("{name}: {}", problem_words(problem)));
+        }
     }
     if told.is_empty() {
         return match error {
             Some(error) => OrderFault::of("the names were not proven", error).why,
-            None => "the order was refused, and nobody says why".to_owned(),
+            None => "the names were not proven, and the authority does not say why".to_owned(),
         };
     }
     told.join("; ")

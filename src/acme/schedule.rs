@@ -12,8 +12,6 @@ pub(super) struct LifeSpan {
 /// How long after the how manieth failure in a row the authority is asked again, in seconds.
 const BACKOFF: [i64; 10] = [60, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400];
 const HOUR: i64 = 3_600;
-/// The longest time for which an authority is believed that wants to be left alone.
-const LONGEST_REST: i64 = 7 * 24 * 3_600;
 
 /// What is known of a certificate.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +22,6 @@ pub(super) struct KnownCertificate<'a> {
     pub(super) life: Option<LifeSpan>,
     /// When the authority wants it to be renewed (RFC 9773 §4.2).
     pub(super) window: Option<LifeSpan>,
-    /// Until when the authority does not want to be asked.
-    pub(super) rest: Option<i64>,
     /// The authority is one that everybody may ask, and has published how often.
     pub(super) is_public: bool,
     /// Chance that is the same as long as the certificate is.
@@ -41,8 +37,13 @@ pub(super) fn due(known: &KnownCertificate<'_>, ledger: &Ledger, now: i64) -> i6
         let longest = if failures.is_unreached { HOUR } else { (life / 30).max(HOUR) };
         failures.latest.saturating_add(after(failures.count, known.chance).min(longest))
     });
-    let rest = known.rest.map_or(now, |rest| rest.min(now.saturating_add(LONGEST_REST)));
-    let wanted = wanted.max(again).max(rest).max(now);
+    let rest = ledger.failures(known.names).and_then(|failures| failures.rest).unwrap_or(now);
+    // Whatever an authority says, and however short what it issues lives: that is no reason to ask it without a pause.
+    let pause = known
+        .life
+        .zip(ledger.last_but_one(known.names))
+        .map_or(now, |(life, issued)| issued.saturating_add(life.ends.saturating_sub(life.begins) / 10));
+    let wanted = wanted.max(again).max(rest).max(pause).max(now);
     // What is issued for a day, as people's own authorities do, is ordered more often than anybody publishes.
     if known.is_public { ledger.free(known.names, wanted) } else { wanted }
 }
@@ -51,12 +52,12 @@ pub(super) fn due(known: &KnownCertificate<'_>, ledger: &Ledger, now: i64) -> i6
 ///
 /// All who got theirs at the same time do not come again at the same time: chance moves them by up to a thirtieth of the life.
 /// Whatever an authority says, at a fifth of the life it is time.
-fn renewal(life: LifeSpan, window: Option<LifeSpan>, chance: u64) -> i64 {
+pub(super) fn renewal(life: LifeSpan, window: Option<LifeSpan>, chance: u64) -> i64 {
     let whole = life.ends.saturating_sub(life.begins).max(0);
     let usual = life.ends - whole / 3 - part(whole / 30, chance);
     match window {
-        // A random moment within (RFC 9773 §4.2).
-        Some(window) if window.begins <= window.ends => {
+        // A random moment within (RFC 9773 §4.2), unless it was over before there was a certificate.
+        Some(window) if window.begins <= window.ends && window.ends >= life.begins => {
             let moment = window.begins + part(window.ends - window.begins, chance);
             moment.min(life.ends - whole / 5)
         }
@@ -98,8 +99,10 @@ mod tests {
             assert!((10 * DAY..11 * DAY).contains(&at), "{at}");
             let late = LifeSpan { begins: 89 * DAY, ends: 90 * DAY };
             assert_eq!(renewal(life, Some(late), chance), 72 * DAY, "whatever it says");
-            let gone = LifeSpan { begins: -5 * DAY, ends: -4 * DAY };
-            assert!(renewal(life, Some(gone), chance) < 0, "at once");
+            let gone = LifeSpan { begins: -5 * DAY, ends: 0 };
+            assert!(renewal(life, Some(gone), chance) <= 0, "at once");
+            let absurd = LifeSpan { begins: -5 * DAY, ends: -4 * DAY };
+            assert!(renewal(life, Some(absurd), chance) >= 57 * DAY, "it was over before it began");
         }
         assert_ne!(renewal(life, None, 1), renewal(life, None, u64::MAX / 3), "not all at once");
     }
@@ -115,25 +118,17 @@ mod tests {
     fn the_authoritys_word_and_failures_hold_an_order_up() {
         let mut ledger = Ledger::default();
         let names = ["a.example".to_owned()];
-        let known = KnownCertificate {
-            names: &names,
-            life: None,
-            window: None,
-            rest: None,
-            is_public: true,
-            chance: 0,
-        };
+        let known = KnownCertificate { names: &names, life: None, window: None, is_public: true, chance: 0 };
         assert_eq!(due(&known, &ledger, 1_000), 1_000);
-        assert_eq!(due(&KnownCertificate { rest: Some(5_000), ..known }, &ledger, 1_000), 5_000);
-        let forever = KnownCertificate { rest: Some(i64::MAX), ..known };
-        assert_eq!(due(&forever, &ledger, 1_000), 1_000 + LONGEST_REST);
-        let order = LedgerEntry::Order { at: 1_000, names: names.to_vec(), end: OrderEnd::Open };
-        let number = ledger.begin(order);
-        ledger.end(number, OrderEnd::Failed);
+        let order = |at| LedgerEntry::Order { at, names: names.to_vec(), end: OrderEnd::Open, rest: None };
+        let number = ledger.begin(order(1_000));
+        ledger.end(number, OrderEnd::Failed, Some(5_000));
+        assert_eq!(due(&known, &ledger, 1_000), 5_000, "as it wants");
+        ledger.end(number, OrderEnd::Failed, None);
         assert_eq!(due(&known, &ledger, 1_000), 1_000 + 54);
         for at in 1_001..1_010 {
-            let number = ledger.begin(LedgerEntry::Order { at, names: names.to_vec(), end: OrderEnd::Open });
-            ledger.end(number, OrderEnd::Issued);
+            let number = ledger.begin(order(at));
+            ledger.end(number, OrderEnd::Issued, None);
         }
         assert_eq!(due(&known, &ledger, 2_000), 1_005 + MEMORY, "five in a week");
         assert_eq!(
@@ -149,7 +144,6 @@ mod tests {
         names: Vec<String>,
         life: Option<LifeSpan>,
         chance: u64,
-        rest: Option<i64>,
     }
 
     /// Counted by itself: in no window of this length are there more than `most`.
@@ -182,7 +176,7 @@ mod tests {
                 .map(|number| {
                     let mut names = vec![format!("n{number}.shop.example"), format!("shared{}.example", number % 3)];
                     names.sort();
-                    Simulated { names, life: None, chance: draw(u64::MAX), rest: None }
+                    Simulated { names, life: None, chance: draw(u64::MAX) }
                 })
                 .collect();
             let (mut ledger, mut log) = (Ledger::default(), Vec::<(i64, Vec<String>, OrderEnd)>::new());
@@ -194,26 +188,28 @@ mod tests {
                 now = now.max(soonest[next]);
                 let one = &all[next];
                 let (names, is_public) = (&one.names, true);
-                let (life, rest, chance) = (one.life, one.rest, one.chance);
-                let at = due(&KnownCertificate { names, life, window: None, rest, is_public, chance }, &ledger, now);
+                let (life, chance) = (one.life, one.chance);
+                let at = due(&KnownCertificate { names, life, window: None, is_public, chance }, &ledger, now);
                 soonest[next] = at;
                 if at > now {
                     continue;
                 }
                 let names = all[next].names.clone();
-                let number = ledger.begin(LedgerEntry::Order { at: now, names: names.clone(), end: OrderEnd::Open });
+                let entry = LedgerEntry::Order { at: now, names: names.clone(), end: OrderEnd::Open, rest: None };
+                let number = ledger.begin(entry);
                 let ended = match draw(100) {
                     // The process has ended, and nobody knows.
                     0..2 => OrderEnd::Open,
+                    2..4 => OrderEnd::Signing,
                     dice if dice < u64::from(failing) => OrderEnd::Failed,
                     _ => OrderEnd::Issued,
                 };
-                ledger.end(number, ended);
+                let rest = (draw(10) == 0).then(|| now + i64::try_from(draw(7_200)).expect("small"));
+                ledger.end(number, ended, rest.filter(|_| ended == OrderEnd::Failed));
                 log.push((now, names, ended));
                 if ended == OrderEnd::Issued {
                     all[next].life = Some(LifeSpan { begins: now, ends: now + life_days * DAY });
                 }
-                all[next].rest = (draw(10) == 0).then(|| now + i64::try_from(draw(7_200)).expect("small"));
                 ledger.forget(now);
                 now += 1;
                 soonest[next] = now;
@@ -222,9 +218,10 @@ mod tests {
                 log.iter().filter(|(_, names, end)| meant(names, *end)).map(|(at, ..)| *at).collect()
             };
             never_more(times(&|_, _| true), 300, 3 * 3_600, "orders");
-            never_more(times(&|_, end| end != OrderEnd::Failed), 50, MEMORY, "certificates of a domain");
+            let may_be = |end| matches!(end, OrderEnd::Issued | OrderEnd::Signing);
+            never_more(times(&|_, end| may_be(end)), 50, MEMORY, "certificates of a domain");
             for one in &all {
-                let same = times(&|names, end| names == one.names && end != OrderEnd::Failed);
+                let same = times(&|names, end| names == one.names && may_be(end));
                 never_more(same, 5, MEMORY, "certificates with the same names");
                 for name in &one.names {
                     let failed = times(&|names, end| names.contains(name) && end != OrderEnd::Issued);

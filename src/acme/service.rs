@@ -11,8 +11,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::desk::{OrderDesk, seconds};
 use super::fault::OrderFault;
 use super::limits::{LedgerEntry, OrderEnd};
-use super::schedule::{KnownCertificate, LifeSpan, due};
-use super::visit::{Advice, Visit};
+use super::schedule::{KnownCertificate, LifeSpan, due, renewal};
+use super::visit::{Advice, NEVER, Visit};
 use crate::config::model::tls::Identity;
 use crate::config::model::tls::acme::OrderedCertificate;
 use crate::events;
@@ -94,8 +94,6 @@ struct Ongoing {
     window: Option<LifeSpan>,
     /// When it is asked about that next.
     ask_at: SystemTime,
-    /// Until when it does not want to be asked for a certificate.
-    rest: Option<i64>,
     task: Option<(AbortHandle, Option<u64>)>,
 }
 
@@ -111,15 +109,12 @@ struct Counter {
 
 impl Ongoing {
     fn new(wanted: &WantedCertificate) -> Ongoing {
-        let mut names = wanted.order.names.clone();
-        names.sort();
         Ongoing {
             live: Arc::clone(&wanted.live),
             order: Arc::clone(&wanted.order),
-            names,
+            names: wanted.order.sorted(),
             window: None,
             ask_at: SystemTime::UNIX_EPOCH,
-            rest: None,
             task: None,
         }
     }
@@ -155,9 +150,12 @@ impl Counter {
         let (stay, gone): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.ongoing).into_iter().partition(is_wanted);
         self.ongoing = stay;
-        for (task, _) in gone.into_iter().filter_map(|one| one.task) {
-            self.of_task.remove(&task.id());
-            task.abort();
+        for one in gone {
+            if let Some((task, _)) = one.task {
+                self.of_task.remove(&task.id());
+                task.abort();
+                one.live.tell(|news| news.is_busy = false);
+            }
         }
         for one in &wanted.all {
             if self.ongoing.iter().any(|other| Arc::ptr_eq(&other.live, &one.live)) {
@@ -187,9 +185,12 @@ impl Counter {
             let at = self.due(place, now);
             let wait = at.duration_since(now).unwrap_or_default();
             self.ongoing[place].live.tell(|news| news.next = Some(at));
-            let is_advised = self.ongoing[place].ask_at > now;
+            // A clock that was ahead when it was told holds nobody up.
+            let is_advised = (now..now + NEVER).contains(&self.ongoing[place].ask_at);
             if self.tasks.len() >= MOST {
                 // Whoever ends makes room.
+            } else if wait.is_zero() && self.is_taken(place) {
+                // Another certificate for one of its names: their proofs would be in each other's way.
             } else if wait.is_zero() {
                 self.begin_order(place, now);
             } else if !is_advised && self.ongoing[place].shown(&self.visit).is_some() {
@@ -201,28 +202,38 @@ impl Counter {
         next
     }
 
+    /// Whether an order is under way for one of its names.
+    fn is_taken(&self, place: usize) -> bool {
+        let names = &self.ongoing[place].names;
+        let under_way = self.ongoing.iter().filter(|one| matches!(one.task, Some((_, Some(_)))));
+        under_way.flat_map(|one| &one.names).any(|name| names.contains(name))
+    }
+
     /// When one is ordered next.
     fn due(&self, place: usize, now: SystemTime) -> SystemTime {
         let one = &self.ongoing[place];
         let shown = one.shown(&self.visit);
         let leaf = shown.as_ref().and_then(|shown| shown.certified.cert.first());
         let chance = leaf.map_or_else(|| xxh3_64(one.names.join(" ").as_bytes()), |leaf| xxh3_64(leaf));
+        let life = shown.map(|shown| LifeSpan { begins: shown.begins, ends: shown.expires });
+        let at =
+            |seconds: i64| SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+        one.live.tell(|news| news.renewal = life.map(|life| at(renewal(life, one.window, chance))));
         let known = KnownCertificate {
             names: &one.names,
-            life: shown.map(|shown| LifeSpan { begins: shown.begins, ends: shown.expires }),
+            life,
             window: one.window,
-            rest: one.rest,
             is_public: self.visit.config.is_public,
             chance,
         };
         let mut book = self.desk.book();
-        let at = due(&known, book.ledger(self.visit.shelf.name()), seconds(now));
-        SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(at).unwrap_or(0))
+        at(due(&known, book.ledger(self.visit.shelf.name(), seconds(now)), seconds(now)))
     }
 
     fn begin_order(&mut self, place: usize, now: SystemTime) {
         let one = &mut self.ongoing[place];
-        let asked = LedgerEntry::Order { at: seconds(now), names: one.names.clone(), end: OrderEnd::Open };
+        let names = one.names.clone();
+        let asked = LedgerEntry::Order { at: seconds(now), names, end: OrderEnd::Open, rest: None };
         let noted = self.desk.book().begin(self.visit.shelf.name(), asked, seconds(now));
         let number = match noted {
             Ok(number) => number,
@@ -234,8 +245,9 @@ impl Counter {
         };
         let (visit, order, shown) = (Arc::clone(&self.visit), Arc::clone(&one.order), one.shown(&self.visit));
         one.live.tell(|news| news.is_busy = true);
-        let task =
-            self.tasks.spawn(async move { Brought::Order(visit.order(&order, shown.as_deref()).await) });
+        let task = self
+            .tasks
+            .spawn(async move { Brought::Order(visit.order(&order, shown.as_deref(), number).await) });
         self.of_task.insert(task.id(), Arc::clone(&one.live));
         one.task = Some((task, Some(number)));
     }
@@ -269,13 +281,14 @@ impl Counter {
             }
             Brought::Order(outcome) => outcome,
         };
-        let end = match &outcome {
-            Ok(_) => OrderEnd::Issued,
-            Err(fault) if fault.is_unreached => OrderEnd::Unreached,
-            Err(_) => OrderEnd::Failed,
+        let (end, rest) = match &outcome {
+            Ok(_) => (OrderEnd::Issued, None),
+            Err(fault) if fault.is_signed => (OrderEnd::Signing, fault.rest),
+            Err(fault) if fault.is_unreached => (OrderEnd::Unreached, fault.rest),
+            Err(fault) => (OrderEnd::Failed, fault.rest),
         };
         if let Some(number) = number {
-            self.desk.book().end(self.visit.shelf.name(), number, end);
+            self.desk.book().end(self.visit.shelf.name(), number, end, rest.map(seconds));
         }
         match outcome {
             Ok(identity) => self.issued(place, identity),
@@ -288,13 +301,12 @@ impl Counter {
         let left = u64::try_from(identity.expires.saturating_sub(seconds(SystemTime::now()))).unwrap_or(0);
         events::certificate_issued(&one.told(), &identity.file, Duration::from_secs(left));
         one.live.issue(Arc::new(identity));
-        (one.window, one.ask_at, one.rest) = (None, SystemTime::UNIX_EPOCH, None);
+        (one.window, one.ask_at) = (None, SystemTime::UNIX_EPOCH);
         one.live.tell(|news| (news.failures, news.last_error) = (0, None));
     }
 
     fn failed(&mut self, place: usize, fault: &OrderFault) {
         let now = SystemTime::now();
-        self.ongoing[place].rest = fault.rest.map(seconds);
         let again = self.due(place, now).duration_since(now).unwrap_or_default();
         let one = &self.ongoing[place];
         let is_shown = one.live.shown().is_issued;

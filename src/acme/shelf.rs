@@ -4,18 +4,24 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::desk::seconds;
 use crate::config::identity_in;
 use crate::config::model::tls::Identity;
 use crate::config::model::tls::acme::{AcmeConfig, OrderedCertificate};
 use crate::instance::make_private;
+use crate::tls::KeptCertificates;
 
 /// Below the folder of the state.
 const FOLDER: &str = "acme";
 /// Of a name of people's this much is in the name of a file.
 const SHOWN: usize = 64;
+/// Files that are looked at for what is near.
+const LOOKED_AT: usize = 1_000;
 /// Behind the name of what is about to take its place.
 const NEXT: &str = ".new";
 /// Behind the name of an account that its authority does not know any more.
@@ -23,15 +29,14 @@ const LOST: &str = ".lost";
 
 /// A folder of one authority.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub(super) struct Shelf {
     folder: PathBuf,
     account: PathBuf,
 }
 
 impl Shelf {
     /// That of the authority of `config`, below the folder of the state.
-    #[must_use]
-    pub fn of(state: &Path, config: &AcmeConfig) -> Shelf {
+    pub(super) fn of(state: &Path, config: &AcmeConfig) -> Shelf {
         let directory = &config.directory;
         let folder = state.join(FOLDER).join(named(&directory.host, directory.identity().as_bytes()));
         let account = match &config.external_account {
@@ -42,29 +47,26 @@ impl Shelf {
     }
 
     /// What it is called: no other authority is called so.
-    #[must_use]
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
     /// Where a certificate is kept.
-    #[must_use]
-    pub fn place(&self, order: &OrderedCertificate) -> PathBuf {
-        let mut what = order.names.join(" ").into_bytes();
+    pub(super) fn place(&self, order: &OrderedCertificate) -> PathBuf {
+        let mut what = order.sorted().join(" ").into_bytes();
         what.extend_from_slice(order.key.name().as_bytes());
-        let first = order.names.first().map_or("", String::as_str);
+        let names = order.sorted();
+        let first = names.first().map_or("", String::as_str);
         self.folder.join(format!("{}.pem", named(first, &what)))
     }
 
     /// Whether it has issued this one.
-    #[must_use]
-    pub fn holds(&self, identity: &Identity) -> bool {
+    pub(super) fn holds(&self, identity: &Identity) -> bool {
         identity.file.starts_with(&self.folder)
     }
 
-    /// What was issued before, if it is in force now.
-    #[must_use]
-    pub fn read(&self, order: &OrderedCertificate) -> Option<Identity> {
+    /// What was issued before. It may have ended: even so it tells clients more than one that signs itself.
+    pub(super) fn read(&self, order: &OrderedCertificate) -> Option<Identity> {
         let place = self.place(order);
         let kept = identity_in(&place).ok()?;
         // What somebody else has put there is for other names, perhaps.
@@ -75,7 +77,12 @@ impl Shelf {
     ///
     /// # Errors
     /// It can't be kept, or is of no use; what was kept before still is.
-    pub fn keep(&self, order: &OrderedCertificate, key: &str, chain: &str) -> Result<Identity, String> {
+    pub(super) fn keep(
+        &self,
+        order: &OrderedCertificate,
+        key: &str,
+        chain: &str,
+    ) -> Result<Identity, String> {
         let place = self.place(order);
         let told = |error: io::Error| format!("{}: {error}", place.display());
         let next = self.write(&place, format!("{key}{chain}").as_bytes()).map_err(told)?;
@@ -98,7 +105,7 @@ impl Shelf {
     ///
     /// # Errors
     /// There is something, and it can't be read.
-    pub fn account(&self) -> Result<Option<Vec<u8>>, String> {
+    pub(super) fn account(&self) -> Result<Option<Vec<u8>>, String> {
         match fs::read(&self.account) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -110,7 +117,7 @@ impl Shelf {
     ///
     /// # Errors
     /// It can't be kept.
-    pub fn keep_account(&self, bytes: &[u8]) -> Result<(), String> {
+    pub(super) fn keep_account(&self, bytes: &[u8]) -> Result<(), String> {
         let kept = self.write(&self.account, bytes).and_then(|next| self.put(&next, &self.account));
         kept.map_err(|error| format!("{}: {error}", self.account.display()))
     }
@@ -119,7 +126,7 @@ impl Shelf {
     ///
     /// # Errors
     /// It can't be.
-    pub fn lose_account(&self) -> Result<(), String> {
+    pub(super) fn lose_account(&self) -> Result<(), String> {
         let lost = with_ending(&self.account, LOST);
         fs::rename(&self.account, lost).map_err(|error| format!("{}: {error}", self.account.display()))
     }
@@ -139,6 +146,40 @@ impl Shelf {
     fn put(&self, next: &Path, place: &Path) -> io::Result<()> {
         fs::rename(next, place)?;
         File::open(&self.folder)?.sync_all()
+    }
+}
+
+/// What all authorities have issued before.
+pub struct KeptShelves {
+    /// Of the authority of the config that the process has begun with.
+    shelf: Shelf,
+    state: PathBuf,
+}
+
+impl KeptShelves {
+    /// What is kept below the folder of the state.
+    #[must_use]
+    pub fn of(state: &Path, config: &AcmeConfig) -> KeptShelves {
+        KeptShelves { shelf: Shelf::of(state, config), state: state.to_owned() }
+    }
+}
+
+impl KeptCertificates for KeptShelves {
+    fn same(&self, order: &OrderedCertificate) -> Option<Identity> {
+        self.shelf.read(order)
+    }
+
+    fn near(&self, order: &OrderedCertificate) -> Vec<Arc<Identity>> {
+        let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        let files =
+            entries(self.state.join(FOLDER)).flat_map(|shelf| entries(shelf.path())).map(|file| file.path());
+        let pem = files.filter(|file| file.extension().is_some_and(|ending| ending == "pem"));
+        let now = seconds(SystemTime::now());
+        let identities = pem.take(LOOKED_AT).filter_map(|file| identity_in(&file).ok());
+        let is_near = |one: &Identity| {
+            (one.begins..one.expires).contains(&now) && order.names.iter().any(|name| one.is_for(name))
+        };
+        identities.filter(is_near).map(Arc::new).collect()
     }
 }
 

@@ -1,16 +1,18 @@
 //! What is asked of one authority: a task for each question.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use instant_acme::{Account, CertificateIdentifier, Error};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::account;
 use super::client::Overheard;
 use super::desk::{OrderDesk, seconds};
 use super::fault::OrderFault;
-use super::limits::LedgerEntry;
+use super::limits::{LedgerEntry, OrderEnd};
 use super::order::{Means, order};
 use super::schedule::LifeSpan;
 use super::shelf::Shelf;
@@ -25,9 +27,20 @@ pub(super) struct Visit {
     desk: Arc<OrderDesk>,
     proofs: Arc<Proofs>,
     overheard: Arc<Overheard>,
-    /// `None`: nobody has come there yet, or the last who has was sent away.
-    account: Mutex<Option<Account>>,
+    account: Mutex<AccountState>,
 }
+
+/// As whom we come.
+#[derive(Default)]
+struct AccountState {
+    /// `None`: nobody has come there yet, or the last who has was sent away.
+    account: Option<Account>,
+    /// Why the latest who tried has not come in, and when that was.
+    fault: Option<(Instant, OrderFault)>,
+}
+
+/// Whoever asks so soon after another one who has failed fails in the same way.
+const TOGETHER: Duration = Duration::from_secs(5);
 
 /// When an authority wants a certificate to be renewed, and after what time it is to be asked again.
 pub(super) type Advice = (Option<LifeSpan>, Duration);
@@ -36,7 +49,7 @@ pub(super) type Advice = (Option<LifeSpan>, Duration);
 const AGAIN: Duration = Duration::from_secs(6 * 3_600);
 const NOBODY: Duration = Duration::from_secs(3_600);
 /// Authorities that never say anything are asked seldom.
-const NEVER: Duration = Duration::from_secs(7 * 24 * 3_600);
+pub(super) const NEVER: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Whatever an authority says of when to ask again, it is at least and at most this.
 const SOONEST: Duration = Duration::from_secs(60);
 const LATEST: Duration = Duration::from_secs(24 * 3_600);
@@ -56,53 +69,74 @@ impl Visit {
     /// As whom we come.
     async fn account(&self, may_be_made: bool) -> Result<Account, OrderFault> {
         let mut known = self.account.lock().await;
-        if let Some(account) = &*known {
+        if let Some(account) = &known.account {
             return Ok(account.clone());
         }
-        let account = match account::open(&self.config, &self.shelf, &self.overheard).await? {
-            Some(account) => account,
-            None if !may_be_made => return Err(OrderFault::own("there is no account yet")),
-            None => {
-                let now = seconds(SystemTime::now());
-                self.may_make_account(now)?;
-                account::make(&self.config, &self.shelf, &self.overheard).await?
-            }
+        if let Some((at, fault)) = &known.fault
+            && at.elapsed() < TOGETHER
+        {
+            return Err(fault.clone());
+        }
+        let opened = match account::open(&self.config, &self.shelf, &self.overheard).await {
+            Ok(Some(account)) => Ok(account),
+            Ok(None) if !may_be_made => return Err(OrderFault::own("there is no account yet")),
+            Ok(None) => self.make_account().await,
+            Err(fault) => Err(fault),
         };
-        *known = Some(account.clone());
+        known.fault = opened.as_ref().err().map(|fault| (Instant::now(), fault.clone()));
+        let account = opened?;
+        known.account = Some(account.clone());
         Ok(account)
     }
 
-    /// Notes that an account is about to be made.
-    fn may_make_account(&self, now: i64) -> Result<(), OrderFault> {
-        let mut book = self.desk.book();
-        let free = book.ledger(self.shelf.name()).free_for_account(now);
-        if free > now {
-            let rest = SystemTime::now() + Duration::from_secs(u64::try_from(free - now).unwrap_or(0));
-            let why = "so many accounts were made lately that the authority makes no more";
-            return Err(OrderFault { rest: Some(rest), ..OrderFault::own(why) });
+    /// Makes an account, unless so many were made that the authority would not take another.
+    async fn make_account(&self) -> Result<Account, OrderFault> {
+        let (now, name) = (seconds(SystemTime::now()), self.shelf.name());
+        let number = {
+            let mut book = self.desk.book();
+            let free = book.ledger(name, now).free_for_account(now);
+            if self.config.is_public && free > now {
+                let rest = SystemTime::now() + Duration::from_secs(u64::try_from(free - now).unwrap_or(0));
+                let why = "so many accounts were made lately that the authority makes no more";
+                return Err(OrderFault { rest: Some(rest), ..OrderFault::own(why) });
+            }
+            book.begin(name, LedgerEntry::Account { at: now }, now).map_err(OrderFault::own)?
+        };
+        let _ = self.overheard.take_posted();
+        let made = account::make(&self.config, &self.shelf, &self.overheard).await;
+        if made.is_err() && !self.overheard.take_posted() {
+            // Nobody was there who could have counted it.
+            self.desk.book().withdraw(name, number);
         }
-        let noted = book.begin(self.shelf.name(), LedgerEntry::Account { at: now }, now);
-        noted.map(drop).map_err(OrderFault::own)
+        made
     }
 
-    /// Orders a certificate in the place of what is `shown`.
+    /// The authority is to be asked anew who we are.
+    async fn forget_account(&self) {
+        self.account.lock().await.account = None;
+    }
+
+    /// Orders a certificate in the place of what is `shown`; the order has this number in the book.
     pub(super) async fn order(
         &self,
         ordered: &OrderedCertificate,
         shown: Option<&Identity>,
+        number: u64,
     ) -> Result<Identity, OrderFault> {
-        let outcome = self.ordered(ordered, shown).await;
+        let mut outcome = self.ordered(ordered, shown, number).await;
+        if outcome.as_ref().is_err_and(|fault| fault.is_lost) {
+            // An authority that does not know the account has ordered nothing: with another one it may.
+            self.forget_account().await;
+            self.shelf.lose_account().map_err(OrderFault::own)?;
+            outcome = self.ordered(ordered, shown, number).await;
+        }
         let rest = self.overheard.take_rest();
         let mut fault = match outcome {
             Ok(identity) => return Ok(identity),
             Err(fault) => fault,
         };
-        if fault.is_lost {
-            // The next attempt makes another one.
-            let _ = self.shelf.lose_account();
-        }
         if fault.is_lost || fault.is_unreached {
-            *self.account.lock().await = None;
+            self.forget_account().await;
         }
         fault.rest = fault.rest.max(rest);
         Err(fault)
@@ -112,14 +146,22 @@ impl Visit {
         &self,
         ordered: &OrderedCertificate,
         shown: Option<&Identity>,
+        number: u64,
     ) -> Result<Identity, OrderFault> {
         // Of what was overheard before nothing counts.
         let _ = self.overheard.take_rest();
         let account = self.account(true).await.map_err(OrderFault::before_any_order)?;
         let replaces = shown.and_then(named);
-        let means = Means { proofs: &self.proofs, hook: self.config.hook.as_ref() };
-        let issue = order(&account, ordered, replaces, &means).await?;
-        self.shelf.keep(ordered, &issue.key, &issue.chain).map_err(OrderFault::own)
+        let is_signed = AtomicBool::new(false);
+        let signing = || {
+            is_signed.store(true, Ordering::Relaxed);
+            self.desk.book().end(self.shelf.name(), number, OrderEnd::Signing, None);
+        };
+        let means = Means { proofs: &self.proofs, hook: self.config.hook.as_ref(), signing: &signing };
+        let issued = order(&account, ordered, replaces, &means).await;
+        let kept = issued
+            .and_then(|issue| self.shelf.keep(ordered, &issue.key, &issue.chain).map_err(OrderFault::own));
+        kept.map_err(|fault| OrderFault { is_signed: is_signed.load(Ordering::Relaxed), ..fault })
     }
 
     /// Asks when a certificate is to be renewed (RFC 9773 §4).
@@ -136,7 +178,7 @@ impl Visit {
             Err(Error::Unsupported(_)) => (None, NEVER),
             Err(Error::Api(_)) => (None, AGAIN),
             Err(_) => {
-                *self.account.lock().await = None;
+                self.forget_account().await;
                 (None, NOBODY)
             }
         }

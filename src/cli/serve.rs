@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
 use super::start_fault::located;
-use crate::acme::{OrderDesk, Shelf};
+use crate::acme::{KeptShelves, OrderDesk};
 use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, Desk, TextLoader};
 use crate::config::Loaded;
 use crate::config::model::Config;
@@ -63,6 +63,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let folders = UsualFolders::here();
     let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &folders);
     let state = state_folder(&whereabouts)?;
+    let is_fleeting = whereabouts.state.is_private();
     loaded.files.written().paths().flat_map(clear_leftovers).for_each(|path| events::leftover_removed(&path));
     let begun = Begun::load(loaded, store(&state, LocalStore::OVERLAY));
     let force = Arc::clone(&begun.laid.loaded);
@@ -110,7 +111,12 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             drain.cancelled().await;
             ending.close_store().await;
         });
-        let desk = state.as_ref().map_err(Clone::clone);
+        let desk = match state.as_ref() {
+            Ok(_) if is_fleeting => {
+                Err("there is no folder for what outlives the process: set `state_dir`".to_owned())
+            }
+            state => state.map_err(Clone::clone),
+        };
         let desk = desk.and_then(|folder| {
             OrderDesk::open(folder.path(), Box::new(LocalStore::new(folder, LocalStore::ACME)))
         });
@@ -156,9 +162,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
 type StateFolder = Result<Arc<LockedFolder>, String>;
 
 /// What was issued before of certificates that a config orders.
-fn kept(folder: &StateFolder, config: &Config) -> Option<KeptCertificates> {
-    let shelf = Shelf::of(folder.as_ref().ok()?.path(), &config.acme);
-    Some(Box::new(move |order| shelf.read(order)))
+fn kept(folder: &StateFolder, config: &Config) -> Option<Box<dyn KeptCertificates>> {
+    Some(Box::new(KeptShelves::of(folder.as_ref().ok()?.path(), &config.acme)))
 }
 
 /// Where something is kept: in the journal of this name.

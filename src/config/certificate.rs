@@ -58,14 +58,14 @@ pub fn identity_of(certificate: &str, private: &str) -> Result<Identity, String>
     })
 }
 
-/// An identity out of one file, in which a chain, leaf first, stands beside its key.
+/// An identity out of one file, in which a chain, leaf first, stands beside its key. Whether it is in force now is for the caller to say.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn identity_in(file: &Path) -> Result<Identity, String> {
     let told = |wrong: Wrong| wrong.message;
     let (chain, key) = (chain(file).map_err(told)?, key(file).map_err(told)?);
-    identity(file, chain, key, file).map_err(|mismatch| match mismatch {
+    joined(file, chain, key, file).map_err(|mismatch| match mismatch {
         Mismatch::Certificate(wrong) | Mismatch::Key(wrong) | Mismatch::NotInForce(wrong) => wrong.message,
     })
 }
@@ -232,6 +232,20 @@ pub(super) fn identity(
     key: Arc<dyn SigningKey>,
     key_file: &Path,
 ) -> Result<Identity, Mismatch> {
+    let identity = joined(file, chain, key, key_file)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    in_force(identity.begins, identity.expires, i64::try_from(now).unwrap_or(i64::MAX))
+        .map_err(|why| Mismatch::NotInForce(wrong(file, &why, "a certificate that is in force")))?;
+    Ok(identity)
+}
+
+/// Joins a chain and a key that belong together.
+fn joined(
+    file: &Path,
+    chain: Vec<CertificateDer<'static>>,
+    key: Arc<dyn SigningKey>,
+    key_file: &Path,
+) -> Result<Identity, Mismatch> {
     let certified = CertifiedKey::new(chain, key);
     // A key whose public part is not known can't be compared; the first handshake would show.
     if let Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) =
@@ -259,10 +273,7 @@ pub(super) fn identity(
     let Some(Ok((_, leaf))) = certified.cert.first().map(|leaf| X509Certificate::from_der(leaf)) else {
         return Err(Mismatch::Certificate(wrong(file, "has a certificate that is damaged", CERTIFICATE)));
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (begins, expires) = (leaf.validity().not_before, leaf.validity().not_after);
-    in_force(begins.timestamp(), expires.timestamp(), i64::try_from(now).unwrap_or(i64::MAX))
-        .map_err(|why| Mismatch::NotInForce(wrong(file, &why, "a certificate that is in force")))?;
     let mut doubt = None;
     if let Some(Disorder { why, cure, is_doubtful }) = order::disorder(&certified.cert, is_known_root) {
         if !is_doubtful {

@@ -7,16 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use tokio::runtime::Runtime;
 
-use crate::config::model::Config;
 use crate::config::model::tls::{Ending, ExpiredList, Identity, RevocationList};
+use crate::config::model::{AdminAccess, Config};
 use crate::events;
 use crate::lasting::again;
 use crate::reload::Reloader;
 use crate::snapshot::Snapshot;
 use crate::tls::ServedCertificate;
 
-/// From one look to the next.
-const LOOK: Duration = Duration::from_secs(3600);
+/// From one look to the next: of a life of six hours a twentieth is eighteen minutes.
+const LOOK: Duration = Duration::from_secs(600);
 
 /// What was told of: whose it is, where it was read, when it ends, and how near that was.
 type Told = HashSet<(String, PathBuf, i64, Near)>;
@@ -56,8 +56,9 @@ pub(super) fn watch(control: &Runtime, reloader: &Arc<Reloader>) {
         loop {
             looks.tick().await;
             if let Some(snapshot) = reloader.snapshots.current() {
+                let admin = reloader.admin.borrow().clone();
                 let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                look(&snapshot, SystemTime::now(), &mut told, is_first);
+                look(&snapshot, admin.as_deref(), SystemTime::now(), &mut told, is_first);
             }
             is_first = false;
         }
@@ -66,8 +67,29 @@ pub(super) fn watch(control: &Runtime, reloader: &Arc<Reloader>) {
 }
 
 /// Tells of what has come near its end since the last look; gives how much that is. `is_known`: it was told of elsewhere.
-fn look(snapshot: &Snapshot, now: SystemTime, told: &mut Told, is_known: bool) -> usize {
+fn look(
+    snapshot: &Snapshot,
+    admin: Option<&AdminAccess>,
+    now: SystemTime,
+    told: &mut Told,
+    is_known: bool,
+) -> usize {
     let (mut all, mut count) = (Told::new(), 0);
+    let to_backends = snapshot.targets.iter().filter_map(|target| {
+        // One target has one `upstream_tls`.
+        let tls = target.config.backends.iter().find_map(|backend| backend.tls.as_ref())?;
+        Some((&*target.name, tls.identity.as_deref()?))
+    });
+    let to_admins = admin.and_then(|admin| admin.tls.as_ref()).into_iter().flat_map(|tls| &tls.identities);
+    for (owner, identity) in to_backends.chain(to_admins.map(|identity| ("admin", &**identity))) {
+        let Some(ending) = identity.ending(now) else { continue };
+        let one = (owner.to_owned(), identity.file.clone(), identity.expires, Near::Ending(ending));
+        if !told.contains(&one) && !is_known {
+            events::certificate_expires(owner, &identity.file, identity.days_left(now));
+            count += 1;
+        }
+        all.insert(one);
+    }
     for listener in &snapshot.listeners {
         let name = &listener.config.name;
         for certificate in listener.certificates() {
@@ -145,13 +167,14 @@ mod tests {
         // Of 30 days six are a fifth, and one and a half a twentieth.
         let counts: Vec<usize> = [(0, true), (1, false), (23, false), (25, false), (26, false), (29, false)]
             .into_iter()
-            .map(|(days, is_known)| look(first.snapshot(), later(days), &mut told, is_known))
+            .map(|(days, is_known)| look(first.snapshot(), None, later(days), &mut told, is_known))
             .collect();
         assert_eq!(counts, [0, 0, 0, 1, 0, 1]);
         let renewed = draft(90);
-        let counts = [29, 71, 73, 80, 86].map(|days| look(renewed.snapshot(), later(days), &mut told, false));
+        let counts =
+            [29, 71, 73, 80, 86].map(|days| look(renewed.snapshot(), None, later(days), &mut told, false));
         assert_eq!(counts, [0, 0, 1, 0, 1]);
         let known = draft(0);
-        assert_eq!(look(known.snapshot(), now, &mut told, true), 0, "the start has told it");
+        assert_eq!(look(known.snapshot(), None, now, &mut told, true), 0, "the start has told it");
     }
 }

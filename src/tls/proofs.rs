@@ -6,7 +6,8 @@
 //! 1. A proof is there from when it is offered until its [`OfferedProof`] is dropped, however that comes about, and no longer.
 //! 2. The two switches say whether there is any of a kind. One goes on before anybody can have been told to ask, and off when the last has
 //!    gone; a worker that reads an old value asks for nothing, or looks into an empty map.
-//! 3. Readers take a pointer and never wait; writers take turns.
+//! 3. Who withdraws a proof takes no other one along: of several for one token or name the latest is given.
+//! 4. Readers take a pointer and never wait; writers take turns.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,10 +36,21 @@ pub struct Proofs {
 
 #[derive(Clone, Debug, Default)]
 struct Offered {
-    /// By token.
-    answers: HashMap<Box<str>, Arc<str>>,
-    /// By name.
-    certificates: HashMap<Box<str>, Arc<ServerConfig>>,
+    /// By token, each with the number of its proof.
+    answers: HashMap<Box<str>, Vec<(u64, Arc<str>)>>,
+    /// By name, in the same way.
+    certificates: HashMap<Box<str>, Vec<(u64, Arc<ServerConfig>)>>,
+    next: u64,
+}
+
+/// Takes out what has this number, and the place that is left empty.
+fn withdraw<T>(all: &mut HashMap<Box<str>, Vec<(u64, T)>>, key: &str, number: u64) {
+    if let Some(of_key) = all.get_mut(key) {
+        of_key.retain(|(other, _)| *other != number);
+        if of_key.is_empty() {
+            all.remove(key);
+        }
+    }
 }
 
 /// A proof that is there as long as this is.
@@ -46,6 +58,7 @@ struct Offered {
 pub struct OfferedProof {
     proofs: Arc<Proofs>,
     key: ProofKey,
+    number: u64,
 }
 
 #[derive(Debug)]
@@ -57,28 +70,33 @@ enum ProofKey {
 impl Drop for OfferedProof {
     fn drop(&mut self) {
         self.proofs.change(|offered| match &self.key {
-            ProofKey::Token(token) => drop(offered.answers.remove(token)),
-            ProofKey::Name(name) => drop(offered.certificates.remove(name)),
+            ProofKey::Token(token) => withdraw(&mut offered.answers, token, self.number),
+            ProofKey::Name(name) => withdraw(&mut offered.certificates, name, self.number),
         });
     }
 }
 
 impl Proofs {
-    fn change(&self, change: impl FnOnce(&mut Offered)) {
+    fn change<T>(&self, change: impl FnOnce(&mut Offered) -> T) -> T {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut offered = Offered::clone(&self.offered.load());
-        change(&mut offered);
+        let changed = change(&mut offered);
         let (answers, certificates) = (!offered.answers.is_empty(), !offered.certificates.is_empty());
         self.offered.store(Arc::new(offered));
         self.has_answers.store(answers, Ordering::Release);
         self.has_certificates.store(certificates, Ordering::Release);
+        changed
     }
 
     /// From now on whoever asks for `token` gets `answer`.
     #[must_use]
     pub fn answer(self: &Arc<Self>, token: &str, answer: &str) -> OfferedProof {
-        self.change(|offered| drop(offered.answers.insert(token.into(), answer.into())));
-        OfferedProof { proofs: Arc::clone(self), key: ProofKey::Token(token.into()) }
+        let number = self.change(|offered| {
+            offered.next += 1;
+            offered.answers.entry(token.into()).or_default().push((offered.next, answer.into()));
+            offered.next
+        });
+        OfferedProof { proofs: Arc::clone(self), key: ProofKey::Token(token.into()), number }
     }
 
     /// From now on whoever asks for `name` (in lower case) by [`ACME_TLS`] sees this certificate.
@@ -90,8 +108,12 @@ impl Proofs {
         config.alpn_protocols = vec![ACME_TLS.to_vec()];
         // Nobody comes again.
         config.send_tls13_tickets = 0;
-        self.change(|offered| drop(offered.certificates.insert(name.into(), Arc::new(config))));
-        OfferedProof { proofs: Arc::clone(self), key: ProofKey::Name(name.into()) }
+        let number = self.change(|offered| {
+            offered.next += 1;
+            offered.certificates.entry(name.into()).or_default().push((offered.next, Arc::new(config)));
+            offered.next
+        });
+        OfferedProof { proofs: Arc::clone(self), key: ProofKey::Name(name.into()), number }
     }
 
     /// Whether anybody may ask for an answer: everybody else need not be looked at.
@@ -112,7 +134,7 @@ impl Proofs {
     #[must_use]
     pub fn answer_to(&self, path: &[u8]) -> Option<Arc<str>> {
         let token = std::str::from_utf8(path.strip_prefix(ACME_PATH)?).ok()?;
-        self.offered.load().answers.get(token).cloned()
+        self.offered.load().answers.get(token)?.last().map(|(_, answer)| Arc::clone(answer))
     }
 
     /// What the session of a client is made with that asks for this name and offers these protocols; `None`: it does not ask for a proof.
@@ -122,7 +144,7 @@ impl Proofs {
         if **only != *ACME_TLS {
             return None;
         }
-        self.offered.load().certificates.get(name?).cloned()
+        self.offered.load().certificates.get(name?)?.last().map(|(_, config)| Arc::clone(config))
     }
 }
 
@@ -160,6 +182,10 @@ mod tests {
         assert_eq!(proofs.answer_to(b"/a"), None);
         drop(first);
         assert!(proofs.has_answers() && asked("a").is_none() && asked("b").is_some());
+        let again = proofs.answer("b", "b.other");
+        assert_eq!(asked("b").as_deref(), Some("b.other"), "the latest");
+        drop(again);
+        assert_eq!(asked("b").as_deref(), Some("b.print"), "and nobody else's is gone");
         drop(second);
         assert!(!proofs.has_answers() && asked("b").is_none());
     }

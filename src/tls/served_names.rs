@@ -92,6 +92,14 @@ pub enum ServedCertificate {
 }
 
 impl ServedCertificate {
+    /// What a client is shown now that asks for this name (`None`: for none).
+    fn shown_to(&self, name: Option<&str>) -> Arc<Identity> {
+        match self {
+            ServedCertificate::Read(identity) => Arc::clone(identity),
+            ServedCertificate::Live(live) => live.shown_to(name),
+        }
+    }
+
     /// What is shown now.
     #[must_use]
     pub fn identity(&self) -> Arc<Identity> {
@@ -193,8 +201,9 @@ impl ResolvesServerCert for Chooser {
             return None;
         }
         let mut first = None;
+        let asked = name.map(|name| lower(name.trim_end_matches('.')));
         for candidate in self.candidates(name) {
-            let identity = candidate.identity();
+            let identity = candidate.shown_to(asked.as_deref());
             if identity.certified.key.choose_scheme(hello.signature_schemes()).is_some() {
                 return Some(Arc::clone(identity.shown(seconds)));
             }

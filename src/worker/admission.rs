@@ -14,9 +14,11 @@ use tokio_util::task::TaskTracker;
 use crate::access::{NetworkVerdict, Networks};
 use crate::config::model::Protocol;
 use crate::message::{Cause, ListenerId, Peer, Record, RecordKind};
+use crate::net::Stream;
+use crate::proxy::Here;
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
-use crate::proxy::http::connection::{dismiss, serve, turn_away};
+use crate::proxy::http::connection::{dismiss, hear_once, serve, turn_away};
 use crate::proxy::http::gate::{Denial, at_the_door};
 use crate::proxy::recording::Recording;
 use crate::proxy::tcp;
@@ -169,6 +171,23 @@ impl Admitter {
         Leisure(Rc::clone(&self.turned_away))
     }
 
+    /// Reads one request of a client that no list lets in: an authority comes from anywhere, and may ask for a proof. Whoever asks for
+    /// anything else gets as request what it would have got here.
+    fn hear_outsider(self: &Rc<Admitter>, stream: Stream, peer: Peer, listener: Here) {
+        let mut slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, None);
+        if let Some(cause) = slot.refusal() {
+            dismiss(&self.ctx, &stream, &peer, &Denial::of(cause));
+            return;
+        }
+        slot.stand_aside();
+        let (leisure, tracked) = (self.take_leisure(), self.tracker.token());
+        let client = Client::new(Rc::clone(&self.ctx), stream, peer, listener, None);
+        self.tasks.spawn(&peer, |listed| async move {
+            let (_listed, _tracked, _slot, _leisure) = (listed, tracked, slot, leisure);
+            hear_once(client).await;
+        });
+    }
+
     /// Connections open on this worker, and on all.
     pub(super) fn loads(&self) -> (usize, usize) {
         let own = self.ctx.cells.connections.open.value();
@@ -194,11 +213,16 @@ impl Admitter {
             return Ok(());
         }
         let blocked = self.ctx.blocked.refusal(address).map(Denial::of);
-        // An authority comes from anywhere: while it may ask for a proof a head is read first, and whoever asks for nothing of the kind gets
-        // as request what it would have got here.
-        let may_prove = speaks_at_once && self.ctx.proofs.has_answers();
-        let by_list = || at_the_door(&listener, address).filter(|_| !may_prove).map(Denial::by_address);
-        let denial = blocked.or_else(by_list);
+        if blocked.is_none()
+            && speaks_at_once
+            && self.ctx.proofs.has_answers()
+            && self.has_leisure()
+            && at_the_door(&listener, address).is_some()
+        {
+            self.hear_outsider(stream, peer, listener);
+            return Ok(());
+        }
+        let denial = blocked.or_else(|| at_the_door(&listener, address).map(Denial::by_address));
         let denied = denial.as_ref().map(|denial| denial.cause);
         let is_tcp = listener.config.protocol == Protocol::Tcp;
         let slot = ConnectionSlot::take(&self.limits, &self.ctx, &listener.state, &peer, denied);

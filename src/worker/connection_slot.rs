@@ -60,6 +60,11 @@ impl ConnectionSlot {
         named
     }
 
+    /// Gives its place back, for a connection that gets no more than one answer: whoever may come in is never kept out by who may not.
+    pub(super) fn stand_aside(&mut self) {
+        self.counted = Err(Cause::AccessDenied);
+    }
+
     /// Why it is turned away; `None`: it is not.
     pub(super) fn refusal(&self) -> Option<Cause> {
         self.counted.as_ref().err().copied()

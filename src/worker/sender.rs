@@ -12,7 +12,7 @@ use crate::message::proxy_header::{ProxyHeader, ProxyRead, read};
 use crate::message::{Cause, ClientAddress, Peer};
 use crate::net::now;
 use crate::proxy::http::client::Client;
-use crate::proxy::http::connection::{DRAIN_SILENCE, dismiss, serve, turn_away};
+use crate::proxy::http::connection::{DRAIN_SILENCE, dismiss, hear_once, serve, turn_away};
 use crate::proxy::http::gate::{Denial, at_the_door};
 use crate::proxy::tcp;
 
@@ -106,6 +106,20 @@ impl Sender {
                 return None;
             }
         }
+        if !is_local && self.may_prove() {
+            let Sender { admitter, newcomer, mut slot, .. } = *self;
+            let client = newcomer.peer.client.map(|client| client.ip);
+            listed.belongs_to(client);
+            match slot.name(newcomer.peer.listener, client, None) {
+                Ok(()) => {
+                    slot.stand_aside();
+                    let _leisure = admitter.take_leisure();
+                    hear_once(newcomer.into_client(None)).await;
+                }
+                Err(cause) => dismiss(&newcomer.ctx, &newcomer.stream, &newcomer.peer, &Denial::of(cause)),
+            }
+            return None;
+        }
         // Balancers that find out whether we are there come for nobody.
         let denial = if is_local { None } else { self.ask(listed) };
         let Sender { admitter, newcomer, slot, .. } = *self;
@@ -128,6 +142,18 @@ impl Sender {
             turn_away(newcomer.into_client(None), denial).await;
         }
         None
+    }
+
+    /// Whether no list lets its client in, who may ask for a proof all the same.
+    fn may_prove(&self) -> bool {
+        let Newcomer { ctx, peer, here, .. } = &self.newcomer;
+        let client = peer.client.map(|client| client.ip);
+        here.config.protocol == Protocol::Http
+            && !here.is_secured()
+            && ctx.proofs.has_answers()
+            && self.admitter.has_leisure()
+            && ctx.blocked.refusal(client).is_none()
+            && at_the_door(here, client).is_some()
     }
 
     /// Why its client may not come in.

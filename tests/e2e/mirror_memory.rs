@@ -12,6 +12,10 @@ use super::support::{Client, Keel, eventually, fakes};
 
 /// Copies beyond all that may be under way and wait, in each row.
 const DROPPED: u64 = 500;
+/// Rows, of which one leaves nothing behind.
+const ROWS: usize = 3;
+/// How often memory is looked at before a row has left something behind: some seconds.
+const LOOKS: usize = 2_000;
 /// Of every other request's body: as many as may wait are less than the bytes that copies may take.
 const BODY: usize = 16 * 1024;
 
@@ -54,10 +58,18 @@ fn copies_for_a_slow_shadow_leave_no_byte_behind() {
     assert!(full > before + WAITING / 2 * BODY, "{full} {before}");
     let seen = copies(&keel);
     assert!(seen.answered() >= (UNDER_WAY + WAITING) as u64, "{seen:?}");
-    row();
-    let mut least = usize::MAX;
-    eventually("as many bytes are live as before", || {
-        least = least.min(ALLOCATOR.allocated().abs_diff(before));
-        least <= SAME
-    });
+    // What copies leave behind each row leaves behind; what grows once and for all, as many things do in their time, one row at most.
+    let leaves = |_: usize| {
+        let before = ALLOCATOR.allocated();
+        row();
+        let (mut least, mut looks) = (usize::MAX, 0);
+        eventually("as many bytes are live as before, or it is clear that they are not", || {
+            least = least.min(ALLOCATOR.allocated().abs_diff(before));
+            looks += 1;
+            least <= SAME || looks == LOOKS
+        });
+        least
+    };
+    let mut left = (0..ROWS).map(leaves);
+    assert!(left.any(|least| least <= SAME), "each of {ROWS} rows leaves something behind");
 }

@@ -89,6 +89,24 @@ pub async fn serve(client: Rc<Client>) {
     }
 }
 
+/// Answers one request of a connection that may have no more than that.
+pub async fn hear_once(client: Rc<Client>) {
+    let patience = client.timeouts().head;
+    if !has_begun(&client) && !speaks_again(&client, patience).await {
+        return;
+    }
+    let mut exchange = ResetIfCut { client: &client, served: false };
+    let after = client.ctx.job_futures.run(Rc::<Client>::clone(&client) as Rc<dyn Any>, serve_one).await;
+    exchange.served = true;
+    drop(exchange);
+    match after {
+        Some(After::KeepOpen | After::Linger) => linger(&client).await,
+        Some(After::Close | After::SpeaksHttp2) => close(&client).await,
+        Some(After::Abort) => client.stream().reset_on_close(),
+        None => {}
+    }
+}
+
 /// Turns a connection away for which there is no room, which may not come in, or which speaks plainly where TLS is spoken. What it
 /// is told has a status.
 pub async fn turn_away(client: Rc<Client>, denial: Denial) {

@@ -81,12 +81,14 @@ pub async fn exchange<E: Edge>(
         None
     };
     let mut recalled = None;
+    // A proof comes before all that routes and caches know.
+    let may_prove = ctx.proofs.has_answers();
     let (destination, way) = match listener.straight() {
-        Some((route, destination)) if refused.is_none() && listener.access.is_empty() => {
+        Some((route, destination)) if refused.is_none() && listener.access.is_empty() && !may_prove => {
             (destination, Way::plain(route))
         }
         _ => {
-            if listener.has_caches() && refused.is_none() {
+            if listener.has_caches() && refused.is_none() && !may_prove {
                 recalled = recall(request, sender, !matches!(body, RequestBody::Empty));
             }
             match &recalled {

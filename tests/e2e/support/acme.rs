@@ -25,6 +25,8 @@ pub struct Manners {
     pub bad_nonces: usize,
     /// Orders are refused with this status, kind of error, and Retry-After.
     pub refuses_orders: Option<(u16, &'static str, Option<u64>)>,
+    /// It asks about this name, whatever was ordered.
+    pub asks_about: Option<&'static str>,
     /// Certificates live for so long.
     pub life: Duration,
     /// What it says of renewals: from when to when, in seconds from now. Later certificates get nothing of the kind.
@@ -99,7 +101,7 @@ impl AcmeAuthority {
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let life = Duration::from_secs(90 * 24 * 3_600);
         let state = State {
-            manners: Manners { bad_nonces: 0, refuses_orders: None, life, window: None },
+            manners: Manners { bad_nonces: 0, refuses_orders: None, asks_about: None, life, window: None },
             nonces: HashSet::new(),
             count: 0,
             accounts: HashMap::new(),
@@ -345,7 +347,7 @@ impl Inner {
         Told::json(
             200,
             &json!({
-                "identifier": { "type": "dns", "value": written.trim_start_matches("*.") },
+                "identifier": { "type": "dns", "value": state.manners.asks_about.unwrap_or(written.trim_start_matches("*.")) },
                 "wildcard": written.starts_with("*."), "status": now,
                 "challenges": challenges,
             }),

@@ -92,17 +92,25 @@ impl OrderedCertificate {
     /// As many as authorities take in one order.
     pub const NAMES: usize = 100;
 
-    /// Whether both are one certificate, however it is got.
+    /// Whether both are one certificate, however it is got, and in whatever order its names are written.
     #[must_use]
     pub fn is_like(&self, other: &OrderedCertificate) -> bool {
-        self.key == other.key && self.names == other.names
+        self.key == other.key && self.sorted() == other.sorted()
+    }
+
+    /// Its names in the order of the alphabet.
+    #[must_use]
+    pub fn sorted(&self) -> Vec<String> {
+        let mut names = self.names.clone();
+        names.sort();
+        names
     }
 }
 
 impl PartialEq for OrderedCertificate {
     /// Each stand-in is another one.
     fn eq(&self, other: &OrderedCertificate) -> bool {
-        self.is_like(other) && self.challenge == other.challenge
+        self.names == other.names && self.key == other.key && self.challenge == other.challenge
     }
 }
 

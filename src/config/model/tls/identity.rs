@@ -81,6 +81,13 @@ impl Identity {
         }
     }
 
+    /// Whether the leaf is for this name, in lower case; a name with a star is for itself.
+    #[must_use]
+    pub fn is_for(&self, name: &str) -> bool {
+        let below = || name.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+        self.names.iter().any(|known| known == name) || below().is_some_and(|star| self.names.contains(&star))
+    }
+
     /// Days until the leaf ends, rounded down; negative when it has ended.
     #[must_use]
     pub fn days_left(&self, now: SystemTime) -> i64 {

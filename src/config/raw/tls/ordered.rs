@@ -95,6 +95,10 @@ fn name(text: &str) -> Result<String, Wrong> {
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
+    // However its digits are written, and with a dot at its end.
+    if ascii.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit())) {
+        return Err(wrong("which no certificate can be for"));
+    }
     if ascii.len() > 253 || !ascii.split('.').all(is_label) {
         return Err(wrong("which no certificate can be for"));
     }
@@ -127,6 +131,8 @@ mod tests {
             ("a..example", "no certificate can be for"),
             ("", "no certificate can be for"),
             ("*.", "no certificate can be for"),
+            ("192.0.2.1.", "no certificate can be for"),
+            ("\u{ff11}92.0.2.1", "no certificate can be for"),
         ] {
             let wrong = name(text).expect_err(text);
             assert!(wrong.message.contains(why), "{text}: {}", wrong.message);

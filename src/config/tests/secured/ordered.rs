@@ -265,7 +265,7 @@ fn what_is_wrong_with_an_order_is_told() {
         ),
         (
             format!("dns_hook: {}", certs.path("open-hook")),
-            format!("`dns_hook` is `{}`, which everybody may write", certs.path("open-hook")),
+            format!("`dns_hook` is `{}`, which others than its owner may write", certs.path("open-hook")),
         ),
         ("email: ops@example.com".into(), "unknown key `email` in `acme`".into()),
     ] {

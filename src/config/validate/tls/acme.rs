@@ -249,9 +249,9 @@ fn program(written: &Written<PathBuf>, report: &mut Report, rows: &mut Effective
             let path = path.display();
             wrong("nobody may run".to_owned()).note(format!("`chmod +x {path}`"))
         }
-        Ok(facts) if facts.permissions().mode() & 0o002 != 0 => {
+        Ok(facts) if facts.permissions().mode() & 0o022 != 0 => {
             let path = path.display();
-            wrong("everybody may write".to_owned()).note(format!("`chmod o-w {path}`"))
+            wrong("others than its owner may write".to_owned()).note(format!("`chmod go-w {path}`"))
         }
         Ok(_) => {
             rows.note_file("acme.dns_hook".to_owned(), path, written.spot.origin.clone(), None);
