@@ -1,11 +1,9 @@
 //! As whom we come to an authority: an account of its own for each, kept over restarts.
 
-use std::sync::Arc;
-
 use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, NewAccount};
 use serde::{Deserialize, Serialize};
 
-use super::client::{AcmeClient, Overheard};
+use super::client::AcmeClient;
 use super::fault::{OrderFault, is};
 use super::shelf::Shelf;
 use crate::config::model::tls::acme::AcmeConfig;
@@ -25,18 +23,14 @@ struct KeptAccount {
 ///
 /// # Errors
 /// The authority does not answer, or what is known of the account is of no use.
-pub(super) async fn open(
-    config: &AcmeConfig,
-    shelf: &Shelf,
-    overheard: &Arc<Overheard>,
-) -> Result<Option<Account>, OrderFault> {
+pub(super) async fn open(config: &AcmeConfig, shelf: &Shelf) -> Result<Option<Account>, OrderFault> {
     let Some(bytes) = shelf.account().map_err(OrderFault::own)? else { return Ok(None) };
     let Ok(kept) = serde_json::from_slice::<KeptAccount>(&bytes) else {
         shelf.lose_account().map_err(OrderFault::own)?;
         return Ok(None);
     };
     let credentials = copy(&kept.credentials)?;
-    let builder = Account::builder_with_http(Box::new(client(config, overheard)));
+    let builder = Account::builder_with_http(Box::new(client(config)));
     let account = builder.from_credentials(kept.credentials).await;
     let account = account.map_err(|error| OrderFault::of("the authority can't be asked", &error))?;
     if kept.contacts != config.contacts {
@@ -54,11 +48,7 @@ pub(super) async fn open(
 ///
 /// # Errors
 /// The authority makes none, or it can't be kept.
-pub(super) async fn make(
-    config: &AcmeConfig,
-    shelf: &Shelf,
-    overheard: &Arc<Overheard>,
-) -> Result<Account, OrderFault> {
+pub(super) async fn make(config: &AcmeConfig, shelf: &Shelf) -> Result<Account, OrderFault> {
     let contacts = urls(config);
     let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
     let new = NewAccount { contact: &contacts, terms_of_service_agreed: true, only_return_existing: false };
@@ -68,7 +58,7 @@ pub(super) async fn make(
         .map(|external| ExternalAccountKey::new(external.id.clone(), &external.key));
     let mut left = NONCES;
     let made = loop {
-        let builder = Account::builder_with_http(Box::new(client(config, overheard)));
+        let builder = Account::builder_with_http(Box::new(client(config)));
         match builder.create(&new, url(config), external.as_ref()).await {
             Err(error) if left > 0 && is(&error, "badNonce") => left -= 1,
             made => break made,
@@ -80,8 +70,8 @@ pub(super) async fn make(
     Ok(account)
 }
 
-fn client(config: &AcmeConfig, overheard: &Arc<Overheard>) -> AcmeClient {
-    AcmeClient::new(&config.directory, config.authorities.clone(), overheard)
+fn client(config: &AcmeConfig) -> AcmeClient {
+    AcmeClient::new(&config.directory, config.authorities.clone())
 }
 
 fn url(config: &AcmeConfig) -> String {

@@ -22,6 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest answer: a chain, or the list of what an authority supports.
 const ANSWER: usize = 256 * 1024;
 
+tokio::task_local! {
+    /// What is overheard in this order: those that are under way at the same time share a client.
+    pub(super) static HEARD: Arc<Overheard>;
+}
+
 /// What an authority has said beside its answers.
 #[derive(Debug, Default)]
 pub(super) struct Overheard {
@@ -53,7 +58,6 @@ pub(super) struct AcmeClient {
     /// Plain text is spoken on this machine only, and where the directory is plain, too.
     is_plain: bool,
     sides: Mutex<Sides>,
-    overheard: Arc<Overheard>,
 }
 
 /// Whom it has spoken to.
@@ -65,17 +69,8 @@ struct Sides {
 }
 
 impl AcmeClient {
-    pub(super) fn new(
-        directory: &HttpUrl,
-        authorities: Option<Authorities>,
-        overheard: &Arc<Overheard>,
-    ) -> AcmeClient {
-        AcmeClient {
-            authorities,
-            is_plain: !directory.is_tls,
-            sides: Mutex::default(),
-            overheard: Arc::clone(overheard),
-        }
+    pub(super) fn new(directory: &HttpUrl, authorities: Option<Authorities>) -> AcmeClient {
+        AcmeClient { authorities, is_plain: !directory.is_tls, sides: Mutex::default() }
     }
 
     fn side(&self, uri: &http::Uri) -> Result<OtherSide, String> {
@@ -103,7 +98,9 @@ impl HttpClient for AcmeClient {
         &self,
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
-        let (side, overheard) = (self.side(request.uri()), Arc::clone(&self.overheard));
+        let side = self.side(request.uri());
+        // Whoever asks when to renew something hears nothing else.
+        let overheard = HEARD.try_with(Arc::clone).unwrap_or_default();
         Box::pin(async move {
             let told = |why: String| Error::Other(why.into());
             let side = side.map_err(told)?;
@@ -175,7 +172,7 @@ mod tests {
     fn nobody_is_asked_in_plain_text_unless_the_directory_is() {
         let url = |is_tls| HttpUrl { is_tls, host: "a".into(), port: 1, path: "/".into(), user: None };
         let side = |is_tls: bool, uri: &str| {
-            let asking = AcmeClient::new(&url(is_tls), None, &Arc::default());
+            let asking = AcmeClient::new(&url(is_tls), None);
             asking.side(&uri.parse().expect("a URI")).is_ok()
         };
         assert!(

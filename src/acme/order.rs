@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::{OrderFault, is, problem_words};
 use super::hook::DnsRecord;
-use crate::config::model::tls::acme::{AcmeChallenge, DnsHook, OrderedCertificate, OrderedKey};
+use crate::config::model::tls::acme::{AcmeChallenge, AcmeConfig, DnsHook, OrderedCertificate, OrderedKey};
 use crate::tls::{OfferedProof, Proofs};
 
 /// How often an answer is asked for again that was refused for its nonce alone (RFC 8555 §6.5), beyond what the client does itself.
@@ -31,8 +31,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 const VALIDATION: Duration = Duration::from_secs(300);
 /// And may take its time to sign.
 const SIGNING: Duration = Duration::from_secs(180);
-/// All of it.
+/// All of it, but for what is done in DNS.
 const WHOLE: Duration = Duration::from_secs(900);
+/// Programs that may take as long as they can: who has more names has a program that is quicker.
+const HOOKS: u32 = 5;
 
 /// What was issued, as PEM.
 pub(super) struct Issue {
@@ -86,8 +88,11 @@ pub(super) async fn order(
     replaces: Option<CertificateIdentifier<'static>>,
     means: &Means<'_>,
 ) -> Result<Issue, OrderFault> {
-    let ended = timeout(WHOLE, run(account, ordered, replaces, means)).await;
-    let late = || OrderFault::own(format!("timeout after {}", humantime::format_duration(WHOLE)));
+    // What the program may take for each name, and what it is then waited for.
+    let in_dns = means.hook.map_or(Duration::ZERO, |hook| hook.wait + AcmeConfig::HOOK_TIMEOUT * HOOKS);
+    let whole = WHOLE + in_dns;
+    let ended = timeout(whole, run(account, ordered, replaces, means)).await;
+    let late = || OrderFault::own(format!("timeout after {}", humantime::format_duration(whole)));
     ended.unwrap_or_else(|_| Err(late()))
 }
 

@@ -18,7 +18,7 @@ use crate::config::model::tls::acme::OrderedCertificate;
 use crate::events;
 use crate::reload::Reloader;
 use crate::snapshot::{WantedCertificate, WantedCertificates};
-use crate::tls::{LiveCertificate, Proofs};
+use crate::tls::{LiveCertificate, OrderNews, Proofs};
 
 /// Orders under way at a time.
 const MOST: usize = 4;
@@ -109,6 +109,8 @@ struct Counter {
 
 impl Ongoing {
     fn new(wanted: &WantedCertificate) -> Ongoing {
+        // What was told of it was about another authority, or another way to prove its names.
+        wanted.live.tell(|news| *news = OrderNews::default());
         Ongoing {
             live: Arc::clone(&wanted.live),
             order: Arc::clone(&wanted.order),
@@ -227,7 +229,10 @@ impl Counter {
             chance,
         };
         let mut book = self.desk.book();
-        at(due(&known, book.ledger(self.visit.shelf.name(), seconds(now)), seconds(now)))
+        let ledger = book.ledger(self.visit.shelf.name(), seconds(now));
+        let failures = ledger.failures(&one.names).filter(|_| one.task.is_none());
+        one.live.tell(|news| news.failures = failures.map_or(0, |failures| failures.count));
+        at(due(&known, ledger, seconds(now)))
     }
 
     fn begin_order(&mut self, place: usize, now: SystemTime) {
@@ -302,7 +307,7 @@ impl Counter {
         events::certificate_issued(&one.told(), &identity.file, Duration::from_secs(left));
         one.live.issue(Arc::new(identity));
         (one.window, one.ask_at) = (None, SystemTime::UNIX_EPOCH);
-        one.live.tell(|news| (news.failures, news.last_error) = (0, None));
+        one.live.tell(|news| news.last_error = None);
     }
 
     fn failed(&mut self, place: usize, fault: &OrderFault) {
@@ -311,9 +316,6 @@ impl Counter {
         let one = &self.ongoing[place];
         let is_shown = one.live.shown().is_issued;
         events::certificate_not_issued(&one.told(), &fault.why, again, is_shown);
-        one.live.tell(|news| {
-            news.failures = news.failures.saturating_add(1);
-            news.last_error = Some(fault.why.clone());
-        });
+        one.live.tell(|news| news.last_error = Some(fault.why.clone()));
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::account;
-use super::client::Overheard;
+use super::client::{HEARD, Overheard};
 use super::desk::{OrderDesk, seconds};
 use super::fault::OrderFault;
 use super::limits::{LedgerEntry, OrderEnd};
@@ -26,7 +26,6 @@ pub(super) struct Visit {
     pub(super) shelf: Shelf,
     desk: Arc<OrderDesk>,
     proofs: Arc<Proofs>,
-    overheard: Arc<Overheard>,
     account: Mutex<AccountState>,
 }
 
@@ -61,7 +60,6 @@ impl Visit {
             shelf: Shelf::of(desk.state(), config),
             desk: Arc::clone(desk),
             proofs: Arc::clone(proofs),
-            overheard: Arc::default(),
             account: Mutex::default(),
         }
     }
@@ -77,7 +75,7 @@ impl Visit {
         {
             return Err(fault.clone());
         }
-        let opened = match account::open(&self.config, &self.shelf, &self.overheard).await {
+        let opened = match account::open(&self.config, &self.shelf).await {
             Ok(Some(account)) => Ok(account),
             Ok(None) if !may_be_made => return Err(OrderFault::own("there is no account yet")),
             Ok(None) => self.make_account().await,
@@ -102,9 +100,10 @@ impl Visit {
             }
             book.begin(name, LedgerEntry::Account { at: now }, now).map_err(OrderFault::own)?
         };
-        let _ = self.overheard.take_posted();
-        let made = account::make(&self.config, &self.shelf, &self.overheard).await;
-        if made.is_err() && !self.overheard.take_posted() {
+        let overheard = HEARD.try_with(Arc::clone).unwrap_or_default();
+        let _ = overheard.take_posted();
+        let made = account::make(&self.config, &self.shelf).await;
+        if made.is_err() && !overheard.take_posted() {
             // Nobody was there who could have counted it.
             self.desk.book().withdraw(name, number);
         }
@@ -123,6 +122,18 @@ impl Visit {
         shown: Option<&Identity>,
         number: u64,
     ) -> Result<Identity, OrderFault> {
+        let overheard = Arc::<Overheard>::default();
+        let outcome = HEARD.scope(Arc::clone(&overheard), self.settled(ordered, shown, number)).await;
+        outcome.map_err(|fault| OrderFault { rest: fault.rest.max(overheard.take_rest()), ..fault })
+    }
+
+    /// The same, once more where the authority does not know the account.
+    async fn settled(
+        &self,
+        ordered: &OrderedCertificate,
+        shown: Option<&Identity>,
+        number: u64,
+    ) -> Result<Identity, OrderFault> {
         let mut outcome = self.ordered(ordered, shown, number).await;
         if outcome.as_ref().is_err_and(|fault| fault.is_lost) {
             // An authority that does not know the account has ordered nothing: with another one it may.
@@ -130,16 +141,10 @@ impl Visit {
             self.shelf.lose_account().map_err(OrderFault::own)?;
             outcome = self.ordered(ordered, shown, number).await;
         }
-        let rest = self.overheard.take_rest();
-        let mut fault = match outcome {
-            Ok(identity) => return Ok(identity),
-            Err(fault) => fault,
-        };
-        if fault.is_lost || fault.is_unreached {
+        if outcome.as_ref().is_err_and(|fault| fault.is_lost || fault.is_unreached) {
             self.forget_account().await;
         }
-        fault.rest = fault.rest.max(rest);
-        Err(fault)
+        outcome
     }
 
     async fn ordered(
@@ -148,8 +153,6 @@ impl Visit {
         shown: Option<&Identity>,
         number: u64,
     ) -> Result<Identity, OrderFault> {
-        // Of what was overheard before nothing counts.
-        let _ = self.overheard.take_rest();
         let account = self.account(true).await.map_err(OrderFault::before_any_order)?;
         let replaces = shown.and_then(named);
         let is_signed = AtomicBool::new(false);
