@@ -165,7 +165,9 @@ def obtained(bin, verdict):
     verdict("what was refused", None, f"{authority.front.cut} connections reset, a fifth of all nonces refused, {len(told)} orders begun anew: {told}")
     # ARI: what Pebble says of a certificate is asked at a start.
     before = authority.shown("a.example.com")
-    window = {"suggestedWindow": {"start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z"}}
+    at = lambda moment: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+    # Its time has come; one that was over before there was a certificate would be nonsense.
+    window = {"suggestedWindow": {"start": at(time.time() - 60), "end": at(time.time())}}
     body = json.dumps({"Certificate": ssl.DER_cert_to_PEM_cert(before), "ARIResponse": json.dumps(window)}).encode()
     authority.ask("set-renewal-info/", body)
     keel.end()
