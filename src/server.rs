@@ -291,11 +291,14 @@ impl Server {
         Ok(())
     }
 
-    /// Has certificates ordered that configs want; inside `Err`: they can't be, and why.
+    /// Has certificates ordered that configs want, until the process drains; inside `Err`: they can't be, and why.
     pub fn order_certificates(&self, desk: Result<OrderDesk, String>) {
         let Some(control) = &self.control else { return };
         let (reloader, desk) = (Arc::clone(&self.reloader), Arc::new(desk.map(Arc::new)));
-        control.spawn(again("ordering certificates", async move || acme::keep(&reloader, &desk).await));
+        let drain = self.shutdown.drain.clone();
+        let orders = again("ordering certificates", async move || acme::keep(&reloader, &desk).await);
+        // With it goes the desk, and its hold on the folder of state: a successor can have that.
+        control.spawn(async move { drain.run_until_cancelled_owned(orders).await });
     }
 
     /// Where the admin API is given over TCP.
