@@ -2,11 +2,14 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fake_backend::{Behaviour, Running, TcpMode};
 use serde_json::{Value, json};
 
 use super::life_lab::tcp_fakes;
+use super::support::acme::AcmeAuthority;
 use super::support::process::Process;
 use super::support::{Client, PATIENCE, eventually, fakes};
 
@@ -259,6 +262,42 @@ fn a_second_process_with_the_same_folder_does_not_start_and_names_the_first() {
         let file = std::fs::File::open(&lock).unwrap();
         rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
     });
+}
+
+#[test]
+fn an_order_under_way_keeps_no_successor_from_the_folder() {
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&is_asked);
+    let authority = AcmeAuthority::start(Box::new(move |_, _, _, _| {
+        asked.store(true, Ordering::SeqCst);
+        // It never comes to an end.
+        loop {
+            std::thread::park();
+        }
+    }));
+    let backends = fakes(1);
+    let process = Process::start(
+        &format!(
+            "state_dir: state\nacme: {{directory: \"{}\"}}\nlisteners:\n  front:\n    bind: 127.0.0.1:0\n    \
+             protocol: https\n    tls: {{certificates: [{{acme: a.example}}]}}\n    routes: [{{target: web}}]\n{}",
+            authority.directory(),
+            of(&backends, ""),
+        ),
+        2,
+    );
+    eventually("the authority looks", || is_asked.load(Ordering::SeqCst));
+    let lock = process.folder().join("state/lock");
+    let is_free = || {
+        let file = std::fs::File::open(&lock).unwrap();
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+    };
+    assert!(!is_free(), "it is in use");
+    let mut client = Client::connect(process.address("web"));
+    backends[0].behave(Behaviour::default().latency(PATIENCE).times(1));
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    eventually("a request is under way", || backends[0].requests() == 1);
+    process.terminate();
+    eventually("the folder is free", is_free);
 }
 
 #[test]

@@ -1,41 +1,20 @@
 use std::time::Duration;
 
-use rcgen::{CertificateParams, KeyPair};
-use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::sign::CertifiedKey;
-
 use super::*;
 use crate::config::model::route::HostPattern;
-use crate::config::model::tls::{AlpnProtocol, Identity, ListenerTls};
+use crate::config::model::tls::{AlpnProtocol, ListenerTls};
 use crate::config::model::{
     ClientTimeouts, EventFormat, Forwarded, Http2, Instance, Limits, LogLevel, MetricsConfig, Normalize,
     RouteConfig, ScaleConfig, WatchMode,
 };
 use crate::snapshot::{Listener, Snapshot, Snapshots};
-
-/// A certificate with these names.
-fn identity(names: &[&str]) -> Arc<Identity> {
-    let key = KeyPair::generate().expect("randomness");
-    let certificate = CertificateParams::default().self_signed(&key).expect("signed").der().clone();
-    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
-    let certified = CertifiedKey::new(vec![certificate], any_supported_type(&key).expect("P-256"));
-    Arc::new(Identity {
-        file: "a.pem".into(),
-        certified: Arc::new(certified),
-        names: names.iter().map(|name| (*name).to_owned()).collect(),
-        begins: 0,
-        expires: 0,
-        facts: Default::default(),
-        staple: None,
-    })
-}
+use crate::tls::fixtures::identity;
 
 /// A listener over TLS with certificates for these names, each list of them one, and routes for these hosts.
 fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConfig {
     let tls = ListenerTls {
         alpn: AlpnProtocol::usual(true),
-        ..ListenerTls::showing(certificates.iter().map(|names| identity(names)).collect())
+        ..ListenerTls::showing(certificates.iter().map(|names| Arc::new(identity(names))).collect())
     };
     let route = |host: &&str| {
         let mut route = RouteConfig::catch_all("web");

@@ -89,6 +89,22 @@ async fn send<E: Edge>(
     Ok(after)
 }
 
+/// Sends an answer that is what was wanted.
+async fn give<E: Edge>(
+    edge: &mut E,
+    recording: &mut Recording<'_>,
+    answer: &Head,
+    body: &mut AnswerBody,
+    last: bool,
+) -> After {
+    let (cause, after) = match send(edge, recording, answer, body, last).await {
+        Ok(after) => (Cause::Done, after),
+        Err(cause) => (cause, After::Abort),
+    };
+    recording.settle(cause);
+    after
+}
+
 /// Ends a request that goes to no backend.
 pub async fn answer_here<'a, E: Edge>(
     ctx: &WorkerCtx,
@@ -137,16 +153,7 @@ pub async fn answer_here<'a, E: Edge>(
                 }
             };
             // Who asks for one may be let in for nothing else.
-            match send(edge, recording, &answer, &mut body, true).await {
-                Ok(after) => {
-                    recording.settle(Cause::Done);
-                    after
-                }
-                Err(cause) => {
-                    recording.settle(cause);
-                    After::Abort
-                }
-            }
+            give(edge, recording, &answer, &mut body, true).await
         }
         Routed::Answer(way) => {
             let to_head = head.method() == b"HEAD";
@@ -163,16 +170,7 @@ pub async fn answer_here<'a, E: Edge>(
                 }
             };
             way.edit_answer(&mut answer, "");
-            match send(edge, recording, &answer, &mut body, false).await {
-                Ok(after) => {
-                    recording.settle(Cause::Done);
-                    after
-                }
-                Err(cause) => {
-                    recording.settle(cause);
-                    After::Abort
-                }
-            }
+            give(edge, recording, &answer, &mut body, false).await
         }
     }
 }
