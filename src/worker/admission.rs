@@ -18,7 +18,7 @@ use crate::net::Stream;
 use crate::proxy::Here;
 use crate::proxy::WorkerCtx;
 use crate::proxy::http::client::Client;
-use crate::proxy::http::connection::{dismiss, hear_once, serve, turn_away};
+use crate::proxy::http::connection::{Stay, dismiss, serve, turn_away};
 use crate::proxy::http::gate::{Denial, at_the_door};
 use crate::proxy::recording::Recording;
 use crate::proxy::tcp;
@@ -184,7 +184,7 @@ impl Admitter {
         let client = Client::new(Rc::clone(&self.ctx), stream, peer, listener, None);
         self.tasks.spawn(&peer, |listed| async move {
             let (_listed, _tracked, _slot, _leisure) = (listed, tracked, slot, leisure);
-            hear_once(client).await;
+            serve(client, Stay::OneRequest).await;
         });
     }
 
@@ -241,7 +241,7 @@ impl Admitter {
                 let client = Client::new(ctx, stream, peer, listener, None);
                 self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
-                    serve(client).await;
+                    serve(client, Stay::Open).await;
                 });
             }
             (None, false) => {
@@ -249,7 +249,7 @@ impl Admitter {
                 self.tasks.spawn(&peer, |listed| async move {
                     let (_listed, _tracked, _slot) = (listed, tracked, slot);
                     if let Some(client) = greeting.await {
-                        serve(client).await;
+                        serve(client, Stay::Open).await;
                     }
                 });
             }

@@ -12,7 +12,7 @@ use crate::message::proxy_header::{ProxyHeader, ProxyRead, read};
 use crate::message::{Cause, ClientAddress, Peer};
 use crate::net::now;
 use crate::proxy::http::client::Client;
-use crate::proxy::http::connection::{DRAIN_SILENCE, dismiss, hear_once, serve, turn_away};
+use crate::proxy::http::connection::{DRAIN_SILENCE, Stay, dismiss, serve, turn_away};
 use crate::proxy::http::gate::{Denial, at_the_door};
 use crate::proxy::tcp;
 
@@ -67,7 +67,7 @@ impl Admitter {
             let (listed, _tracked) = (listed, tracked);
             // What it takes to hear whose it is idle connections don't hold.
             let Some((client, _slot)) = Box::pin(sender.pass_on(&listed)).await else { return };
-            serve(client).await;
+            serve(client, Stay::Open).await;
         });
     }
 }
@@ -114,7 +114,7 @@ impl Sender {
                 Ok(()) => {
                     slot.stand_aside();
                     let _leisure = admitter.take_leisure();
-                    hear_once(newcomer.into_client(None)).await;
+                    serve(newcomer.into_client(None), Stay::OneRequest).await;
                 }
                 Err(cause) => dismiss(&newcomer.ctx, &newcomer.stream, &newcomer.peer, &Denial::of(cause)),
             }

@@ -51,8 +51,17 @@ impl Drop for ResetIfCut<'_> {
     }
 }
 
+/// How many requests a connection may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// As many as come.
+    Open,
+    /// No more than one, over HTTP/1.
+    OneRequest,
+}
+
 /// Serves a connection to its end.
-pub async fn serve(client: Rc<Client>) {
+pub async fn serve(client: Rc<Client>, stay: Stay) {
     if client.secured.as_ref().is_some_and(|secured| secured.is_http2) {
         return Box::pin(multiplexed::connection::serve(client)).await;
     }
@@ -76,34 +85,18 @@ pub async fn serve(client: Rc<Client>) {
         exchange.served = true;
         drop(exchange);
         match after {
-            Some(After::KeepOpen) => {
+            Some(After::KeepOpen) if stay == Stay::Open => {
                 client.is_new.set(false);
                 client.end_body();
             }
-            Some(After::Linger) => return linger(&client).await,
-            Some(After::SpeaksHttp2) => return Box::pin(multiplexed::connection::serve(client)).await,
-            Some(After::Close) => return close(&client).await,
+            Some(After::KeepOpen | After::Linger) => return linger(&client).await,
+            Some(After::SpeaksHttp2) if stay == Stay::Open => {
+                return Box::pin(multiplexed::connection::serve(client)).await;
+            }
+            Some(After::Close | After::SpeaksHttp2) => return close(&client).await,
             Some(After::Abort) => return client.stream().reset_on_close(),
             None => return,
         }
-    }
-}
-
-/// Answers one request of a connection that may have no more than that.
-pub async fn hear_once(client: Rc<Client>) {
-    let patience = client.timeouts().head;
-    if !has_begun(&client) && !speaks_again(&client, patience).await {
-        return;
-    }
-    let mut exchange = ResetIfCut { client: &client, served: false };
-    let after = client.ctx.job_futures.run(Rc::<Client>::clone(&client) as Rc<dyn Any>, serve_one).await;
-    exchange.served = true;
-    drop(exchange);
-    match after {
-        Some(After::KeepOpen | After::Linger) => linger(&client).await,
-        Some(After::Close | After::SpeaksHttp2) => close(&client).await,
-        Some(After::Abort) => client.stream().reset_on_close(),
-        None => {}
     }
 }
 

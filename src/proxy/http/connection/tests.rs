@@ -28,7 +28,7 @@ async fn full() -> (Rc<Ticker>, Rc<Client>, Far) {
 
 #[test]
 fn an_idle_connection_is_small() {
-    fn of_future<F>(_: fn(Rc<Client>) -> F) -> usize {
+    fn of_future<F>(_: fn(Rc<Client>, Stay) -> F) -> usize {
         size_of::<F>()
     }
     let (future, client) = (of_future(serve), size_of::<Client>());
@@ -176,7 +176,7 @@ async fn a_request_that_came_with_what_a_balancer_has_told_waits_for_its_turn_to
     let late = Waiting::with_bytes(&ctx).await;
     assert!(matches!(once(|cx| late.client.poll_fill(cx)).await, Poll::Ready(Ok(1..))));
     assert!(late.client.has_held());
-    let mut serving = Box::pin(serve(Rc::clone(&late.client)));
+    let mut serving = Box::pin(serve(Rc::clone(&late.client), Stay::Open));
     assert!(once(|cx| serving.as_mut().poll(cx)).await.is_pending());
     assert_eq!(ctx.requests_inside(), 128, "it was begun beyond its round");
     let mut rounds = Box::pin(ctx.request_queue.let_in());
