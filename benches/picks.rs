@@ -175,6 +175,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         state: model::BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     };
     let config = model::TargetConfig {
         send_proxy: None,
@@ -190,6 +191,7 @@ fn target(algorithm: Balance, size: u16) -> Arc<Target> {
         upgrade: Vec::new(),
         upstream: model::UpstreamProtocol::Http,
         backends: (0..size).map(backend).collect(),
+        sources: Vec::new(),
     };
     Registry::new().apply(&[config]).remove(0)
 }

@@ -11,6 +11,7 @@ use tracing::Level;
 
 mod asked;
 mod change;
+mod discovery;
 mod event;
 mod history;
 mod kind;
@@ -32,6 +33,10 @@ pub use asked::{
     admin_listener, admin_socket, event_reader_dropped, metrics_listener, no_admin_listener, no_admin_socket,
 };
 pub use change::{BackendChange, TargetChange};
+pub use discovery::{
+    address_left_out, backends_found, found_refused, name_found_again, name_has_too_many, name_not_found,
+    resolvers_changed,
+};
 pub use event::{Event, EventFacts, EventReport, Saying, level_of};
 pub use history::{EventHistory, EventReader, EventsAfter, HistoryLayer, KindTally};
 pub use kind::EventKind;

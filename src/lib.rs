@@ -51,6 +51,7 @@ pub mod simulate;
 pub mod worker;
 
 pub mod decision;
+pub mod discover;
 pub mod metrics;
 pub mod overlay;
 

@@ -14,9 +14,11 @@ use crate::acme::{KeptShelves, OrderDesk};
 use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, Desk, TextLoader};
 use crate::config::Loaded;
 use crate::config::model::Config;
+use crate::discover::Discovery;
 use crate::events;
 use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
+use crate::net::now;
 use crate::reload::Reloader;
 use crate::reload::begun::Begun;
 use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
@@ -65,7 +67,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let state = state_folder(&whereabouts)?;
     let is_fleeting = whereabouts.state.is_private();
     loaded.files.written().paths().flat_map(clear_leftovers).for_each(|path| events::leftover_removed(&path));
-    let begun = Begun::load(loaded, store(&state, LocalStore::OVERLAY));
+    let discovery = Arc::new(Discovery::new(now));
+    let begun = Begun::load(discovery.meet_first(loaded)?, store(&state, LocalStore::OVERLAY));
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);
     let place = whereabouts.config.clone();
@@ -98,6 +101,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
         }));
         let mut hangups = signal(SignalKind::hangup())?;
         let running = RunningConfig::new(server.reloader(), loader, tune, begun).with_files(texts);
+        let running = running.with_discovery(discovery);
         let running = Arc::new(match place {
             Some(place) => running.lying_at(place),
             None => running,
@@ -106,6 +110,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
         control.spawn(again("the config on trial", async move || tried.keep_trial().await));
         let (timed, ending) = (Arc::clone(&running), Arc::clone(&running));
         control.spawn(again("changes by hand that are over", async move || timed.keep_time().await));
+        let named = Arc::clone(&running);
+        control.spawn(again("names that are backends", async move || named.follow_names().await));
         let drain = server.shutdown().drain.clone();
         control.spawn(async move {
             drain.cancelled().await;

@@ -126,7 +126,7 @@ impl BackendRules {
         let raw_name = faults.read("name", addition.name, name);
         let health_path = faults.read("health_path", addition.health_path, probe_path);
         let Some(place) = place.filter(|_| faults.list.is_empty()) else { return Err(faults.list) };
-        let raw = RawBackend { name: raw_name, place, health_path, portion, state: None };
+        let raw = RawBackend { name: raw_name, health_path, portion, ..RawBackend::at(place) };
         let mut rows = EffectiveRows::default();
         let backend = faults.of("url", |report, _| self.accept(index, &raw, report, &mut rows));
         faults.of("url", |report, spot| refuse_loop(&self.target, &backend, binds, spot, report));

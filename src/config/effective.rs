@@ -1,5 +1,6 @@
 //! What is in force and where it came from: the rows of `evenkeel check`.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -21,6 +22,17 @@ pub struct Effective {
     /// Where it names a file that was read, or is a secret: a number for what that is, which is the same for the same content.
     /// It says nothing about that, and nothing in another process.
     pub content: Option<u64>,
+}
+
+/// The numbers that a target's backends have in their rows, by their names.
+#[must_use]
+pub fn backend_numbers<'r>(rows: &'r [Effective], target: &str) -> HashMap<&'r str, usize> {
+    let prefix = format!("targets.{target}.backends[");
+    let named = rows.iter().filter_map(|row| {
+        let number = row.path.strip_prefix(&prefix)?.strip_suffix("].name")?;
+        Some((&*row.value, number.parse().ok()?))
+    });
+    named.collect()
 }
 
 /// The rows in the making: fills in defaults and notes what was filled in.

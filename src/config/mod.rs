@@ -13,6 +13,7 @@ mod effective;
 mod error;
 mod files;
 mod flags;
+mod found;
 mod hidden;
 mod include;
 pub mod model;
@@ -43,11 +44,12 @@ use std::time::SystemTime;
 
 pub use addition::{Addition, AdditionFault, NamedBackend, NewBackend};
 pub use certificate::{identity_in, identity_of};
-pub use effective::Effective;
+pub use effective::{Effective, backend_numbers};
 pub use error::{Problem, Problems};
 pub use files::fence::{Fence, NamedPaths, PathUse};
 pub use files::{FileRole, Files};
 pub use flags::Flags;
+pub use found::{FoundAddress, LeftOut, WithFound};
 pub use include::Instead;
 pub use origin::{Origin, Place};
 pub use save::{
@@ -86,6 +88,8 @@ pub struct Loaded {
     pub sources: Arc<[SourceStamp]>,
     /// Where its `tests` stand, in their order. Whether they pass is another question.
     pub test_places: Arc<[TestPlace]>,
+    /// The same without what was found; `None`: nothing of it was.
+    pub unfound: Option<Arc<Loaded>>,
 }
 
 impl Loaded {
@@ -348,7 +352,8 @@ fn accept(mut raw: Raw, flags: &Flags, mut report: Report) -> Result<Loaded, Pro
         let test_places = TestPlace::all(raw.tests.iter().map(|test| &test.spot), &report).into();
         let (warnings, files, named) = report.into_accepted();
         let effective = rows.into_list();
-        Ok(Loaded { config, effective, warnings, files, named, backend_rules, sources, test_places })
+        let unfound = None;
+        Ok(Loaded { config, effective, warnings, files, named, backend_rules, sources, test_places, unfound })
     } else {
         Err(report.finish())
     }

@@ -8,6 +8,7 @@ mod admin;
 pub mod auth;
 pub mod balance;
 pub mod cache;
+pub mod discovery;
 pub mod distinct_json;
 mod expiring;
 mod grpc;
@@ -60,6 +61,7 @@ pub use text::Text;
 pub use watch::WatchMode;
 pub use wildcard::Wildcard;
 
+use discovery::{BackendSource, FoundBy, ResolverConfig};
 use tls::acme::AcmeConfig;
 use tls::{AlpnProtocol, UpstreamTls};
 
@@ -74,6 +76,8 @@ pub struct Config {
     pub metrics: MetricsConfig,
     /// Who issues certificates for us.
     pub acme: AcmeConfig,
+    /// How DNS is asked for backends.
+    pub resolver: ResolverConfig,
     /// Who is told of events by HTTP, in the order of the file.
     pub webhooks: Vec<Webhook>,
     /// When a target is told to have too few backends, or more than it needs.
@@ -141,8 +145,10 @@ pub struct TargetConfig {
     pub resilience: Resilience,
     /// Protocols that a client may upgrade to, in lower case. Default: `websocket`.
     pub upgrade: Vec<String>,
-    /// In the order of the file.
+    /// In the order of the file; behind them those that were found.
     pub backends: Vec<BackendConfig>,
+    /// Where more of them come from, in the order of the file.
+    pub sources: Vec<BackendSource>,
 }
 
 impl TargetConfig {
@@ -229,6 +235,23 @@ pub struct BackendConfig {
     pub state_by: Option<Arc<str>>,
     /// How connections to it are made.
     pub dialing: Arc<Dialing>,
+    /// How it was found; `None`: a config or somebody names it.
+    pub found: Option<Arc<FoundBy>>,
+}
+
+impl BackendConfig {
+    /// What it is called where it is asked as itself: its address as written, without the port where HTTP implies it; of one that was found
+    /// the name that was asked for.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let tls = self.tls.is_some();
+        match (&self.found, &self.address) {
+            (Some(found), BackendAddress::Host { port, .. }) => {
+                BackendAddress::Host { host: found.asks.host().to_owned(), port: *port }.authority(tls)
+            }
+            _ => self.address.authority(tls),
+        }
+    }
 }
 
 /// How connections to backends are made.

@@ -215,6 +215,12 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         revocation_list_overdue(long, Path::new(long), long, true);
         revocation_list_overdue(long, Path::new(long), long, false);
         name_lost(long, long);
+        let asks = crate::config::model::discovery::DnsQuestion { name: long.into(), ..Default::default() };
+        [0, 1, 1_000].into_iter().for_each(|addresses| name_not_found(&asks, long, addresses));
+        name_found_again(&asks, 1_000);
+        name_has_too_many(&asks, 1_000, 10_000);
+        resolvers_changed(Path::new(long));
+        found_refused(long);
         keys_fetched(long, long, 1_000);
         keys_not_fetched(long, long, long, false);
         keys_not_fetched(long, long, long, true);

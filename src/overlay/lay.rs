@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::entry::{AddedBackend, Author, EntryChange, ObjectName, OverlayEntry};
 use crate::config::model::{BackendConfig, BackendState};
-use crate::config::{Addition, AdditionFault, Effective, Loaded, Origin};
+use crate::config::{Addition, AdditionFault, Effective, Loaded, Origin, backend_numbers};
 
 /// The config in force.
 #[derive(Clone, Debug)]
@@ -82,7 +82,10 @@ fn lay_target(
     let target = &mut loaded.config.targets[index];
     let backends = &mut target.backends;
     // A backend keeps the number that its rows have, also when one before it goes.
-    let mut numbers: Vec<usize> = (0..backends.len()).collect();
+    let known = backend_numbers(&loaded.effective, &target.name);
+    let mut numbers: Vec<usize> =
+        backends.iter().map(|backend| known.get(&*backend.name).copied().unwrap_or_default()).collect();
+    let mut free = known.values().max().map_or(0, |last| last + 1);
     let mut aside = Vec::new();
     let of = |number: usize, key: &str| format!("targets.{}.backends[{number}].{key}", target.name);
     for entry in entries {
@@ -90,11 +93,11 @@ fn lay_target(
         // That of a unix socket is its name without being one that anybody could give.
         let name = entry.object.backend.as_deref().filter(|name| *name != added.url);
         let addition = addition(name, added, &entry.author, entry.at_ms);
-        let number = numbers.last().map_or(0, |last| last + 1);
         let Some(rules) = rules.get(index) else { continue };
-        match rules.add(&addition, number, backends, &binds) {
+        match rules.add(&addition, free, backends, &binds) {
             Ok(new) => {
-                numbers.push(number);
+                numbers.push(free);
+                free += 1;
                 backends.push(new.backend);
                 rows.new.entry(target.name.clone()).or_default().extend(new.rows);
             }

@@ -11,7 +11,7 @@ use super::lay::Aside;
 use super::reconcile::KEPT;
 use super::rough::rough;
 use super::view::FileView;
-use crate::config::{Loaded, Origin};
+use crate::config::{Loaded, Origin, backend_numbers};
 
 /// `GET /api/v1/overlay`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,8 +84,8 @@ fn place(file: &Loaded, entry: &OverlayEntry) -> Option<String> {
     let path = match &object.backend {
         None => format!("targets.{}.{key}", object.target),
         Some(name) => {
-            let index = target.backends.iter().position(|backend| backend.name == *name)?;
-            format!("targets.{}.backends[{index}].{key}", object.target)
+            let number = backend_numbers(&file.effective, &target.name).get(&**name).copied()?;
+            format!("targets.{}.backends[{number}].{key}", object.target)
         }
     };
     let row = file.effective.iter().find(|row| row.path == path)?;

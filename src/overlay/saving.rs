@@ -28,6 +28,8 @@ pub enum LeftReason {
     Aside(Aside),
     /// The backend that it is about was added for a time.
     WithBackend,
+    /// The backend that it is about was found, and is in no file.
+    Found,
 }
 
 impl fmt::Display for LeftReason {
@@ -36,6 +38,7 @@ impl fmt::Display for LeftReason {
             LeftReason::Ends => f.write_str("it ends by itself"),
             LeftReason::Aside(aside) => write!(f, "it has no effect: {aside}"),
             LeftReason::WithBackend => f.write_str("its backend was added for a time"),
+            LeftReason::Found => f.write_str("its backend is an address of a name, which no file lists"),
         }
     }
 }
@@ -90,6 +93,15 @@ fn reason(entry: &OverlayEntry, all: &[OverlayEntry], laid: &Laid) -> Option<Lef
     if entry.expires_ms.is_some() {
         return Some(LeftReason::Ends);
     }
+    let target = laid.loaded.config.targets.iter().find(|target| target.name == entry.object.target);
+    let is_found = |name: &String| {
+        let named = target.and_then(|target| target.backends.iter().find(|backend| backend.name == *name));
+        // One that is removed by hand is not there any more, and its name says it: a written one has no `/`.
+        named.map_or(name.contains('/') && !name.starts_with("unix:"), |backend| backend.found.is_some())
+    };
+    if entry.object.backend.as_ref().is_some_and(is_found) {
+        return Some(LeftReason::Found);
+    }
     let is_base = |other: &&OverlayEntry| {
         other.object == entry.object
             && other.change.field() == EntryField::Added
@@ -137,6 +149,11 @@ pub fn is_same(one: &Config, other: &Config) -> bool {
         let mut config = config.clone();
         let backends = config.targets.iter_mut().flat_map(|target| &mut target.backends);
         backends.for_each(|backend| backend.state_by = None);
+        // No file lists those that were found.
+        config
+            .targets
+            .iter_mut()
+            .for_each(|target| target.backends.retain(|backend| backend.found.is_none()));
         config
     };
     unsigned(one) == unsigned(other)

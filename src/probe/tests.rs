@@ -47,6 +47,7 @@ fn config(
         state: model::BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     });
     model::TargetConfig {
         send_proxy: None,
@@ -62,6 +63,7 @@ fn config(
         upgrade: Vec::new(),
         upstream: UpstreamProtocol::Http,
         backends: backends.collect(),
+        sources: Vec::new(),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::snapshot::Snapshot;
 pub(crate) fn config() -> Config {
     Config {
         acme: Default::default(),
+        resolver: Default::default(),
         instance: Instance::default(),
         admin: None,
         metrics: MetricsConfig::default(),

@@ -165,6 +165,7 @@ pub(super) mod tests {
             state: model::BackendState::Up,
             state_by: None,
             dialing: Default::default(),
+            found: None,
         };
         model::TargetConfig {
             send_proxy: None,
@@ -180,6 +181,7 @@ pub(super) mod tests {
             upgrade: Vec::new(),
             upstream: model::UpstreamProtocol::Http,
             backends: (0..backends).map(backend).collect(),
+            sources: Vec::new(),
         }
     }
 

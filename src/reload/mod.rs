@@ -15,6 +15,7 @@ pub mod difference;
 pub mod digest;
 pub mod fates;
 pub mod fault;
+mod found;
 pub mod judge;
 pub mod kept;
 pub mod logs;

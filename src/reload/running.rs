@@ -27,7 +27,9 @@ use super::trial::view::{ConfigTrial, TrialView};
 use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
 use crate::config::{Effective, Files, Instead, Loaded, Problems};
+use crate::discover::Discovery;
 use crate::events;
+use crate::net::now;
 use crate::overlay::{Laid, OverlayEntry, lay, reconcile};
 
 pub use super::begun::Loader;
@@ -63,6 +65,8 @@ pub struct RunningConfig {
     pub(super) by_hand: watch::Sender<Arc<ByHand>>,
     /// Who is kept out, which is no matter of any turn.
     pub(super) blocks: Arc<Blocks>,
+    /// What is known of names whose addresses are backends.
+    pub(super) discovery: Arc<Discovery>,
 }
 
 /// What has become of the turns so far.
@@ -75,7 +79,7 @@ pub(super) struct LastTurn {
 
 /// What the config in force was made of.
 pub(super) struct ConfigInForce {
-    /// What the file says.
+    /// What the file says, with the backends that DNS names.
     pub(super) file: Arc<Loaded>,
     /// That with the overlay laid over it.
     pub(super) laid: Laid,
@@ -101,6 +105,8 @@ pub(super) enum Occasion<'a> {
     },
     /// Another one was on trial, and is taken back for this reason.
     Rollback(&'a str),
+    /// DNS names other backends.
+    Found,
 }
 
 impl ConfigInForce {
@@ -147,7 +153,21 @@ impl RunningConfig {
         let (asked, last) = (AtomicU64::new(0), Mutex::new(last));
         let trial = watch::Sender::new(None);
         let (place, texts) = (None, None);
-        RunningConfig { reloader, place, loader, texts, tune, asked, last, files, trial, by_hand, blocks }
+        let discovery = Arc::new(Discovery::new(now));
+        RunningConfig {
+            reloader,
+            place,
+            loader,
+            texts,
+            tune,
+            asked,
+            last,
+            files,
+            trial,
+            by_hand,
+            blocks,
+            discovery,
+        }
     }
 
     /// The same where the config lies in this file, so that another one can take its place.
@@ -222,8 +242,9 @@ impl RunningConfig {
         let read = read.as_ref().unwrap_or(&self.loader);
         match self.read(read, Files::default()).await.0 {
             Ok(loaded) => {
+                let loaded = self.discovery.expand(&Arc::new(loaded)).loaded;
                 let reconciled = reconcile(last.force.kept().entries(), &loaded, now_ms());
-                let laid = lay(&Arc::new(loaded), &reconciled.entries);
+                let laid = lay(&loaded, &reconciled.entries);
                 let plan = self.reloader.plan(&laid.loaded, last.force.rows()).await;
                 Plan { over: reconciled.ended.iter().map(PlannedEnd::from).collect(), ..plan }
             }
@@ -260,15 +281,27 @@ impl RunningConfig {
         }
     }
 
-    /// Puts `file` into force, with what is left of the overlay laid over it.
+    /// Puts `file` into force, with what is known of its names, and with what is left of the overlay laid over it.
     pub(super) async fn take(
         &self,
         file: Arc<Loaded>,
         force: &mut ConfigInForce,
         occasion: Occasion<'_>,
     ) -> Result<Plan, Refusal> {
+        let file = self.with_found(&file).await;
+        let taken = self.take_with_found(file, force, occasion).await;
+        self.follow_these(force);
+        taken
+    }
+
+    async fn take_with_found(
+        &self,
+        file: Arc<Loaded>,
+        force: &mut ConfigInForce,
+        occasion: Occasion<'_>,
+    ) -> Result<Plan, Refusal> {
         let is_on_trial = match occasion {
-            Occasion::Reload | Occasion::Reread => force.trial.is_some(),
+            Occasion::Reload | Occasion::Reread | Occasion::Found => force.trial.is_some(),
             // Also one without a time, until its file is replaced: what it ends is not lost if that fails, or a crash comes before.
             Occasion::Apply { .. } => true,
             Occasion::Rollback(_) => false,
@@ -286,6 +319,7 @@ impl RunningConfig {
             Occasion::Reread => events::reloaded(&plan.lines()),
             Occasion::Apply { who, window } => events::applied(who, window, &plan.lines()),
             Occasion::Rollback(why) => events::rolled_back(why, &plan.lines()),
+            Occasion::Found => events::backends_found(&plan.lines()),
         }
         self.tell_swap(&reloaded);
         // Once is enough.

@@ -133,8 +133,7 @@ impl Writing {
     /// All of it: gives the files that differ.
     fn write(&self) -> Result<Vec<SavedFile>, SaveFault> {
         let sources = sources(&self.file.sources).map_err(SaveFault::Edited)?;
-        let (config, rows) = (&self.file.config, &self.file.effective);
-        let rewritten = rewrite(config, rows, &sources, &self.wanted).map_err(SaveFault::ByHand)?;
+        let rewritten = rewrite(&self.file.effective, &sources, &self.wanted).map_err(SaveFault::ByHand)?;
         self.verify(&sources, &rewritten)?;
         let failed = |error: std::io::Error| SaveFault::Unkept(unkept(&error));
         let prepare = |one: &Rewritten| Replacement::prepare(&sources[one.source].path, one.text.as_bytes());

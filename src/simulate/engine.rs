@@ -350,6 +350,7 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
         state: model::BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     });
     model::TargetConfig {
         name: workload.name.clone(),
@@ -365,5 +366,6 @@ fn config(workload: &Workload, policy: &Policy) -> model::TargetConfig {
         upgrade: Vec::new(),
         upstream: model::UpstreamProtocol::Http,
         backends: backends.collect(),
+        sources: Vec::new(),
     }
 }

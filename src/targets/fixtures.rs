@@ -21,6 +21,7 @@ pub(in crate::targets) fn named(name: &str, address: BackendAddress) -> model::B
         state: model::BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     }
 }
 
@@ -40,6 +41,7 @@ pub(in crate::targets) fn unprobed(backends: u16) -> model::TargetConfig {
         upgrade: Vec::new(),
         upstream: model::UpstreamProtocol::Http,
         backends: (0..backends).map(|n| named(&format!("b{n}"), host("127.0.0.1", 1000 + n))).collect(),
+        sources: Vec::new(),
     }
 }
 

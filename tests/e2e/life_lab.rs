@@ -55,6 +55,7 @@ pub fn by_name(host: &str, port: u16) -> BackendConfig {
         state: BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     }
 }
 

@@ -47,6 +47,7 @@ mod compress_kept;
 mod cuts;
 mod dashboard;
 mod dashboard_acts;
+mod discovery;
 mod door_lab;
 mod drain;
 mod explain;

@@ -37,6 +37,8 @@ pub enum PathUse {
     PublicKeys,
     /// Networks that may come in, or may not.
     Networks,
+    /// More backends.
+    Backends,
     /// To be the body of an answer.
     Body,
     /// To be run.
@@ -70,6 +72,7 @@ impl PathUse {
             PathUse::Include
             | PathUse::Certificates
             | PathUse::Networks
+            | PathUse::Backends
             | PathUse::PublicKeys
             | PathUse::Body
             | PathUse::Log
@@ -84,7 +87,11 @@ impl PathUse {
     /// One that the config in force does not name may be named.
     const fn may_be_new(self) -> bool {
         match self {
-            PathUse::Include | PathUse::Certificates | PathUse::Networks | PathUse::PublicKeys => true,
+            PathUse::Include
+            | PathUse::Certificates
+            | PathUse::Networks
+            | PathUse::Backends
+            | PathUse::PublicKeys => true,
             // Whoever names a body reads it: anything below the folder would be open to all.
             PathUse::Body
             | PathUse::PrivateKey

@@ -3,6 +3,7 @@
 //! Each file is a tree of its own, with its own anchors and variables; the walker takes all of them for one top level. A file
 //! that is included twice, by two names or patterns, is read once, at the first place. Called by `config`.
 
+mod backends;
 mod text;
 
 use std::collections::{HashMap, HashSet};
@@ -18,6 +19,8 @@ use super::raw;
 use super::report::Report;
 use super::variables::{self, Environment};
 use super::yaml::{self, Node};
+use backends::BackendFiles;
+pub use text::Instead;
 use text::Unreadable;
 pub(super) use text::{FILE_MAX, read, text};
 
@@ -36,9 +39,6 @@ pub(super) struct Gathered {
     pub(super) is_whole: bool,
 }
 
-/// Texts that count instead of what is in these files.
-pub type Instead = HashMap<PathBuf, Arc<str>>;
-
 /// Reads the file that the report is about and all that it includes. `None`: one of them is no YAML.
 pub(super) fn gather(
     report: &mut Report,
@@ -53,6 +53,7 @@ pub(super) fn gather(
         report,
         instead,
         environment,
+        backends: BackendFiles { instead, environment, known: HashMap::new() },
         gathered,
         seen: HashSet::from([identity.clone()]),
         chain: vec![(identity, 0)],
@@ -68,6 +69,7 @@ struct Reading<'r> {
     report: &'r mut Report,
     instead: &'r Instead,
     environment: Environment<'r>,
+    backends: BackendFiles<'r>,
     gathered: Gathered,
     /// Whatever was read, by its real path.
     seen: HashSet<PathBuf>,
@@ -88,6 +90,7 @@ impl Reading<'_> {
             return;
         };
         variables::substitute(&mut root, raw::is_extension, self.environment, self.report);
+        self.backends.fill(&mut root, &mut self.left, self.report);
         let items = raw::includes(&root, &mut raw::Reader::new(self.report));
         self.gathered.roots.push(root);
         self.gathered.included.extend(items.iter().cloned());

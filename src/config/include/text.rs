@@ -1,12 +1,17 @@
 //! A file of a config as text, or why it gives none.
 
+use std::collections::HashMap;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::error::Problem;
 use crate::config::origin::{Place, SourceFile};
 use crate::config::report::Report;
 use crate::config::snippet::lines;
+
+/// Texts that count instead of what is in these files.
+pub type Instead = HashMap<PathBuf, Arc<str>>;
 
 /// More than this, in one file or in all of one config together, is a mistake, for example a log given as `--config`. A config of
 /// 10,000 backends has some 2 MiB.

@@ -1,4 +1,8 @@
-//! The written form of a target's backends.
+//! The written form of a target's backends, and of what stands for several.
+
+mod source;
+
+use std::sync::Arc;
 
 use super::address::{self, Url};
 use super::balance::{self, RawPortion};
@@ -11,9 +15,12 @@ use super::vocabulary::words::name;
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, one_of};
 use crate::config::files::fence::PathUse;
+use crate::config::model::discovery::{DnsKind, FoundBy};
 use crate::config::model::{BackendAddress, BackendState, Protocol};
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::yaml::{Entry, Node, Typed};
+pub(in crate::config) use source::RawSource;
+use source::SharedKeys;
 
 /// One backend.
 #[derive(Debug)]
@@ -23,13 +30,42 @@ pub(in crate::config) struct RawBackend {
     pub(in crate::config) health_path: Option<Written<String>>,
     pub(in crate::config) portion: RawPortion,
     pub(in crate::config) state: Option<Written<BackendState>>,
+    /// How it was found; `None`: it is written.
+    pub(in crate::config) found: Option<Arc<FoundBy>>,
+    /// The number that it has in its list; `None`: it is known by its place among the backends.
+    pub(in crate::config) number: Option<usize>,
 }
 
 impl RawBackend {
     /// A backend of which nothing is known but where it is.
     pub(in crate::config) fn at(place: Written<RawPlace>) -> Self {
-        RawBackend { name: None, place, health_path: None, portion: RawPortion::default(), state: None }
+        let portion = RawPortion::default();
+        RawBackend { name: None, place, health_path: None, portion, state: None, found: None, number: None }
     }
+}
+
+/// A target's `backends`.
+#[derive(Debug)]
+pub(in crate::config) struct RawBackends {
+    pub(in crate::config) written: Field<Vec<RawBackend>>,
+    /// Names that stand for more.
+    pub(in crate::config) sources: Vec<RawSource>,
+    /// Files that some of them come from: which item names one, and as what.
+    pub(in crate::config) files: Vec<(usize, Written<String>)>,
+}
+
+impl RawBackends {
+    fn faulty() -> RawBackends {
+        RawBackends { written: Field::Faulty, sources: Vec::new(), files: Vec::new() }
+    }
+}
+
+/// What an item of `backends` is.
+enum Item {
+    One(RawBackend),
+    Source(RawSource),
+    /// What is in it stands behind it, as if it were written here.
+    File(Written<String>),
 }
 
 /// Where a backend is, and what its URL said about the protocol.
@@ -43,10 +79,10 @@ pub(in crate::config) struct RawPlace {
 }
 
 /// Walks a target's `backends`.
-pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Field<Vec<RawBackend>> {
+pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawBackends {
     const EXPECTED: &str = "a list, each item with `host` and `port` or with `url`";
     if let Typed::Map(keys @ [first, ..]) = entry.node.typed()
-        && ["host", "port", "url"].contains(&first.key.as_str())
+        && ["host", "port", "url", "dns", "srv", "file"].contains(&first.key.as_str())
     {
         let wrong = Wrong::new(found(&entry.node), EXPECTED);
         // A mapping without brackets stands where its first key does.
@@ -58,16 +94,29 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Field<Vec<RawBacke
             "`backends`",
             wrong.hint_by(hint, Fix::Dash(entry.key_place, entry.node.place)),
         );
-        return Field::Faulty;
+        return RawBackends::faulty();
     }
-    let Some(items) = list(entry, reader, EXPECTED) else { return Field::Faulty };
-    let backends: Vec<RawBackend> =
-        items.iter().filter_map(|item| Some(placed(backend(item, reader)?, item, entry))).collect();
+    let Some(items) = list(entry, reader, EXPECTED) else { return RawBackends::faulty() };
+    // What came from a file of its own stands behind what is written here, as far as numbers go.
+    let is_own = |item: &Node| item.place.file == entry.node.place.file;
+    let mut numbers = (0..).zip(items.iter().filter(|item| is_own(item)));
+    let mut behind = items.iter().filter(|item| is_own(item)).count()..;
+    let (mut written, mut sources, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    for item in items {
+        let number = if is_own(item) { numbers.next().map(|(number, _)| number) } else { behind.next() };
+        let number = number.unwrap_or_default();
+        match walk_item(item, number, is_own(item), reader) {
+            Some(Item::One(backend)) => written.push(placed(backend, item, entry)),
+            Some(Item::Source(source)) => sources.push(source),
+            Some(Item::File(file)) => files.push((number, file)),
+            None => {}
+        }
+    }
     // With a faulty backend left out, the others can still be compared; none at all is another matter.
-    if backends.is_empty() && !items.is_empty() {
-        return Field::Faulty;
+    if written.is_empty() && sources.is_empty() && !items.is_empty() {
+        return RawBackends { files, ..RawBackends::faulty() };
     }
-    Field::Given(Written::new(backends, reader.key_spot(entry)))
+    RawBackends { written: Field::Given(Written::new(written, reader.key_spot(entry))), sources, files }
 }
 
 /// A backend that came through an alias clashes with others where the alias stands, and not where it is written.
@@ -95,7 +144,7 @@ fn in_a_list(first: &Entry, keys: &[Entry], is_flow: bool) -> String {
     }
 }
 
-fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
+fn walk_item(item: &Node, number: usize, may_name_files: bool, reader: &mut Reader<'_>) -> Option<Item> {
     if let Typed::Text(text) = item.typed() {
         let spot = reader.spot_of(item);
         let wrong = Wrong::new(found(item), "a mapping with `host` and `port`, or with `url`");
@@ -118,6 +167,22 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
         .and_then(|entry| reader.parsed(entry, "a path such as `/health`", probe_path));
     let portion = balance::portion(&section, reader);
     let state = section.find("state").and_then(|entry| state(entry, reader));
+    let kinds = [DnsKind::Services, DnsKind::Addresses];
+    if let Some((key, kind)) = kinds.iter().find_map(|kind| Some((section.find(kind.as_str())?, *kind))) {
+        let port = section.find("port").and_then(|entry| port(entry, reader));
+        let shared = SharedKeys { port, health_path, portion, state };
+        let place = (number, reader.spot_of_use(item));
+        return source::walk((key, kind), &section, shared, place, reader).map(Item::Source);
+    }
+    if let Some(file) = section.find("file") {
+        return source::file(file, &section, may_name_files, reader).map(Item::File);
+    }
+    if let Some(family) = section.find("family") {
+        let problem =
+            reader.report.at(family.key_place, "`family` says which addresses of a `dns` or `srv` count");
+        problem.hint("remove it", Fix::Remove(family.key_place));
+        return None;
+    }
     let (url, host, port) = (section.find("url"), section.find("host"), section.find("port"));
     let place = match (url, host, port) {
         (Some(url), None, None) => {
@@ -146,7 +211,11 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
                 .expected("either `url`, or `host` and `port`");
             return None;
         }
-        (None, ..) if ["url", "host", "port"].iter().any(|key| section.is_misspelt(key)) => return None,
+        (None, ..)
+            if ["url", "host", "port", "dns", "srv", "file"].iter().any(|key| section.is_misspelt(key)) =>
+        {
+            return None;
+        }
         (None, Some(only), None) | (None, None, Some(only)) => {
             let missing = if only.key == "host" { "port" } else { "host" };
             let message = format!("this backend has a `{}` and no `{missing}`", only.key);
@@ -168,11 +237,12 @@ fn backend(item: &Node, reader: &mut Reader<'_>) -> Option<RawBackend> {
             reader
                 .report
                 .at(item.place, "this backend has no address")
-                .expected("`host` and `port`, or `url`");
+                .expected("`host` and `port`, or `url`; or `dns`, `srv` or `file` for several");
             return None;
         }
     };
-    Some(RawBackend { name, place, health_path, portion, state })
+    let number = Some(number);
+    Some(Item::One(RawBackend { name, place, health_path, portion, state, found: None, number }))
 }
 
 /// Walks `state`, and knows what HAProxy, nginx and others call it.

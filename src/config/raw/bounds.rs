@@ -9,6 +9,8 @@ use crate::config::model::{Http2, Portion};
 pub(in crate::config) const WORKERS_MAX: u32 = 1_024;
 /// Most client connections that can be asked for.
 pub(super) const CONNECTIONS_MAX: u32 = 10_000_000;
+/// Addresses of one name.
+pub(super) const ADDRESSES_MAX: u32 = 10_000;
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 /// Shortest time that an average can be taken over.
 pub(super) const SECOND: Duration = Duration::from_secs(1);

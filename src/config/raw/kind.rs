@@ -84,6 +84,8 @@ pub(super) const REALM: &str = r#"[ !#-\[\]-~]{1,128}"#;
 pub(super) const CLAIM: &str = r"[\s\S]+";
 /// An address of this machine.
 pub(super) const SOURCE: &str = r"\[?[0-9A-Fa-f:.]+\]?";
+/// Who is asked for names.
+pub(super) const SERVER: &str = r"\[?[0-9A-Fa-f:.]+\]?(?::[0-9]{1,5})?";
 /// A name that a certificate can be for.
 pub(super) const CERTIFICATE_NAME: &str = r"(?:\*\.)?[^\s/:*\[\]_]+";
 /// An authority that issues certificates.

@@ -34,7 +34,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 pub(super) use address::{BindHost, RawListener, bind_host, network};
-pub(super) use backend::{RawBackend, backend_url};
+pub(super) use backend::{RawBackend, RawPlace, RawSource, backend_url};
 
 pub(super) use balance::{RawPortion, RawSticky, Secret, algorithm_name, strong};
 pub(super) use bounds::{COUNT_MAX, DAY, INTERVAL_MIN, PRIORITY_MAX, WORKERS_MAX, YEAR};
@@ -69,6 +69,7 @@ pub(super) use top::cache_store::RawCacheStore;
 pub(super) use top::instance::RawInstance;
 pub(super) use top::metrics::RawMetrics;
 pub(super) use top::recorder::RawRecorder;
+pub(super) use top::resolver::RawResolver;
 pub(super) use top::scale::{RawScale, RawScaleIn, RawScaleOut};
 pub(super) use top::statsd::RawStatsd;
 pub(super) use top::tracing::RawTracing;
@@ -86,8 +87,8 @@ use bounds::{CONNECTIONS_MAX, HOUR, SECOND};
 use group::{items, list};
 use reader::Section;
 use top::{
-    access_log, acme, admin, cache_store, instance, metrics, recorder, routing_tests, scale, tracing,
-    webhooks,
+    access_log, acme, admin, cache_store, instance, metrics, recorder, resolver, routing_tests, scale,
+    tracing, webhooks,
 };
 
 /// The file as written.
@@ -100,6 +101,7 @@ pub(super) struct Raw {
     pub(super) admin: RawAdmin,
     pub(super) metrics: RawMetrics,
     pub(super) acme: RawAcme,
+    pub(super) resolver: RawResolver,
     /// From all files, and behind them the one of `on_dead_server_webhook`.
     pub(super) webhooks: Vec<RawWebhook>,
     pub(super) scale: RawScale,
@@ -220,6 +222,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     raw.metrics = top.find("metrics").map(|entry| metrics::walk(entry, reader)).unwrap_or_default();
     raw.instance = instance::walk(["name", "state_dir"].map(|key| top.find(key)), socket, reader);
     raw.acme = top.find("acme").map(|entry| acme::walk(entry, reader)).unwrap_or_default();
+    raw.resolver = top.find("resolver").map(|entry| resolver::walk(entry, reader)).unwrap_or_default();
     raw.webhooks = top.all("webhooks").flat_map(|entry| webhooks::walk(entry, reader)).collect();
     let seed = top.find("on_dead_server_webhook").and_then(|entry| webhooks::walk_seed(entry, reader));
     raw.webhooks.extend(seed);

@@ -7,6 +7,7 @@ mod admin;
 mod auth;
 mod cache;
 mod dialing;
+mod discovery;
 mod edits;
 mod gate;
 mod http2;
@@ -38,6 +39,7 @@ pub(super) use cache::{
     TARGET_CACHE, TARGET_CODINGS, TARGET_COMPRESS,
 };
 pub(super) use dialing::TCP_KEEPALIVE;
+pub(super) use discovery::RESOLVER;
 pub(super) use edits::{
     LISTENER_HEADERS, LISTENER_LINES, LISTENER_REQUEST, LISTENER_RESPONSE, ROUTE_HEADERS, ROUTE_LINES,
     ROUTE_REQUEST, ROUTE_RESPONSE, ROUTE_REWRITE,
@@ -81,6 +83,7 @@ pub(super) const TOP: Shape = Shape {
         key("admin", Group(&ADMIN), "How the process is asked and told things while it serves."),
         key("metrics", Group(&METRICS), "How numbers get to those who collect them."),
         key("acme", Group(&ACME), "Who issues certificates for us, for `tls.certificates: [{acme: […]}]`."),
+        key("resolver", Group(&RESOLVER), "How DNS is asked for backends with `dns` or `srv`."),
         key("webhooks", List(&Group(&WEBHOOK)), "Who is told of events by HTTP."),
         key(
             "on_dead_server_webhook",
@@ -146,6 +149,7 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
     ACME,
     EAB,
+    RESOLVER,
     ACCESS_LOG,
     CACHE_STORE,
     RECORDER,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::address::RawListener;
-use super::backend::{self, RawBackend};
+use super::backend::{self, RawBackend, RawSource};
 use super::balance::{self, RawPolicy, RawSticky};
 use super::bounds::DAY;
 use super::costs::{self, RawLimits, RawTimeouts};
@@ -55,7 +55,12 @@ pub(in crate::config) struct RawTarget {
     pub(in crate::config) cache: Field<Option<RawCache>>,
     pub(in crate::config) host: Option<Written<HostHeader>>,
     pub(in crate::config) upgrade: Option<Written<Vec<String>>>,
+    /// Those that are written one by one.
     pub(in crate::config) backends: Field<Vec<RawBackend>>,
+    /// Where more of them come from.
+    pub(in crate::config) sources: Vec<RawSource>,
+    /// Files that some of them stand in, each with the number of the item that names it.
+    pub(in crate::config) backend_files: Vec<(usize, Written<String>)>,
     /// Where keys stand that mean something to HTTP only.
     pub(in crate::config) http_only: Vec<(&'static str, Spot)>,
     /// Where keys stand that concern the connections of clients.
@@ -89,6 +94,8 @@ impl RawTarget {
             host: None,
             upgrade: None,
             backends: Field::Absent,
+            sources: Vec::new(),
+            backend_files: Vec::new(),
             http_only: Vec::new(),
             listener_only: Vec::new(),
             may_be_pool: false,
@@ -203,7 +210,8 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> RawTarget {
         target.upgrade = upgrade(entry, reader);
     }
     if let Some(entry) = section.find("backends") {
-        target.backends = backend::walk(entry, reader);
+        let all = backend::walk(entry, reader);
+        (target.backends, target.sources, target.backend_files) = (all.written, all.sources, all.files);
     }
     target
 }

@@ -15,8 +15,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use super::effective::Effective;
-use super::model::Config;
+use super::effective::{Effective, backend_numbers};
 use super::origin::Origin;
 use super::yaml::{YamlPiece, outline};
 use find::{FoundTarget, Obstacle};
@@ -27,7 +26,6 @@ pub use wanted::{ChangedLine, Rewritten, SourceText, Unwritten, Wanted, WantedCh
 /// What a config says, and who says it.
 #[derive(Clone, Copy)]
 struct Said<'a> {
-    config: &'a Config,
     rows: &'a [Effective],
 }
 
@@ -36,12 +34,11 @@ struct Said<'a> {
 /// # Errors
 /// All that can't be done; then nothing is.
 pub fn rewrite(
-    config: &Config,
     rows: &[Effective],
     sources: &[SourceText],
     wanted: &[Wanted],
 ) -> Result<Vec<Rewritten>, Vec<Unwritten>> {
-    let said = Said { config, rows };
+    let said = Said { rows };
     let roots: Vec<Option<YamlPiece>> = sources.iter().map(|source| outline(&source.text)).collect();
     let mut pages: BTreeMap<usize, Page<'_>> = BTreeMap::new();
     let mut unwritten = Vec::new();
@@ -106,8 +103,7 @@ fn write(
 
 /// The how manieth item of its list a backend is.
 fn number_of(said: Said<'_>, target: &str, backend: &str) -> Result<usize, Obstacle> {
-    let config = said.config.targets.iter().find(|config| config.name == target);
-    let number = config.and_then(|config| config.backends.iter().position(|one| one.name == backend));
+    let number = backend_numbers(said.rows, target).get(backend).copied();
     let number =
         number.ok_or_else(|| Obstacle::nowhere(format!("the file has no backend {target}/{backend}")))?;
     from_file(said, target, number)?;
@@ -131,9 +127,7 @@ impl Obstacle {
         let target = &wanted.target;
         let key = match &wanted.change {
             WantedChange::Field { backend, .. } | WantedChange::Remove(backend) => {
-                let config = said.config.targets.iter().find(|config| config.name == *target);
-                let number =
-                    config.and_then(|config| config.backends.iter().position(|one| one.name == *backend));
+                let number = backend_numbers(said.rows, target).get(&**backend).copied();
                 format!("targets.{target}.backends[{}].address", number.unwrap_or_default())
             }
             WantedChange::Add(_) => format!("targets.{target}.backends[0].address"),

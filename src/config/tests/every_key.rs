@@ -463,6 +463,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(offers::rows());
     rows.extend(ordered::rows());
     rows.extend(dialing::rows());
+    rows.extend(found::rows());
     rows.extend(passthrough::rows());
     rows.extend(proxy_protocol::rows());
     rows

@@ -10,6 +10,7 @@ mod cache;
 mod dialing;
 mod every_key;
 mod flags;
+mod found;
 mod hostile;
 mod http2;
 mod include;

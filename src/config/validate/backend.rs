@@ -7,9 +7,10 @@ use super::show::name_of;
 use super::tls::UpstreamSettings;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::{BackendConfig, BackendState, Dialing, Protocol};
+use crate::config::model::discovery::{DnsQuestion, FoundBy};
+use crate::config::model::{BackendAddress, BackendConfig, BackendState, Dialing, Protocol};
 use crate::config::origin::{Origin, Written};
-use crate::config::raw::RawBackend;
+use crate::config::raw::{RawBackend, RawPlace};
 use crate::config::report::Report;
 
 /// What keys of its target say about a backend, and about one that is added later.
@@ -29,6 +30,20 @@ pub struct BackendRules {
 }
 
 impl BackendRules {
+    /// What the probes of those backends ask for that say nothing.
+    pub(super) fn probe_path(&self) -> Option<&Written<String>> {
+        self.probe_path.as_ref()
+    }
+
+    /// Reports what would be wrong with each address of a name.
+    pub(super) fn try_name(&self, asks: &Written<DnsQuestion>, report: &mut Report) {
+        let address = BackendAddress::Host { host: "192.0.2.1".to_owned(), port: 1 };
+        let place = RawPlace { address, protocol: None, tls: None };
+        let mut sample = RawBackend::at(Written::new(place, asks.spot.clone()));
+        sample.found = Some(Arc::new(FoundBy { asks: asks.value.clone() }));
+        self.upstream.of(&sample, report);
+    }
+
     /// What the probe of a backend asks for, where that is not what the target says for all.
     #[must_use]
     pub fn own_probe_path<'b>(&self, backend: &'b BackendConfig) -> Option<&'b str> {
@@ -79,6 +94,7 @@ impl BackendRules {
             }),
             state_by: None,
             dialing: Arc::clone(&self.dialing),
+            found: backend.found.clone(),
         }
     }
 

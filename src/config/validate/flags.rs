@@ -180,7 +180,11 @@ fn backends(raw: &mut Raw, flags: &Flags, report: &mut Report) {
         }
         // Its fault has been reported.
         [] => {}
-        [target] => target.backends = field,
+        [target] => {
+            target.backends = field;
+            target.sources.clear();
+            target.backend_files.clear();
+        }
         many => ambiguous(&BACKENDS, "`--backends`", many.len(), report),
     }
 }

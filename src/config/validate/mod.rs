@@ -9,6 +9,7 @@ mod balance;
 mod bounds;
 mod cache_store;
 mod clashes;
+mod discovery;
 pub(super) mod flags;
 mod folder;
 mod gate;
@@ -78,6 +79,7 @@ pub(super) fn accept(
     let admin = admin::accept(&raw.admin, report, rows);
     let metrics = admin::accept_metrics(&raw.metrics, rows);
     let (acme, terms) = tls::acme::accept(raw, report, rows);
+    let resolver = discovery::resolver(raw, report, rows);
     let webhooks = telling::webhooks::accept(&raw.webhooks, report, rows);
     let scale = telling::scale::accept(&raw.scale, rows);
     let host = BindHost::Ip(std::net::Ipv4Addr::LOCALHOST.into());
@@ -169,6 +171,7 @@ pub(super) fn accept(
         admin,
         metrics,
         acme,
+        resolver,
         webhooks,
         scale,
         access_lists,

@@ -9,7 +9,7 @@ use super::bounds::Serves;
 use super::owner::KeyOwner;
 use super::show::name_of;
 use super::top_level::TopLevel;
-use super::{balance, bounds, clashes, gate, health, listener, resilience, route, tls};
+use super::{balance, bounds, clashes, discovery, gate, health, listener, resilience, route, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
@@ -112,6 +112,7 @@ pub(super) fn accept(
     let dialing = dialing::accept(raw, report, rows);
     let rules = backend_rules(raw, protocol, upstream, dialing);
     let backends = backends(raw, &rules, report, rows);
+    let sources = discovery::sources(raw, &rules, report, rows);
     let target = TargetConfig {
         name: name.clone(),
         // A fault in `protocol` has been reported, so what stands here instead is never used.
@@ -127,6 +128,7 @@ pub(super) fn accept(
         resilience,
         upgrade,
         backends,
+        sources,
     };
     (listener, target, rules)
 }
@@ -164,7 +166,7 @@ fn backends(
 ) -> Vec<BackendConfig> {
     let name = &raw.name.value;
     let written = match &raw.backends {
-        Field::Given(written) if !written.value.is_empty() => written,
+        Field::Given(written) if !written.value.is_empty() || !raw.sources.is_empty() => written,
         Field::Given(Written { spot, .. }) => {
             no_backends(
                 report.spot(spot, format!("the target {} has an empty list of backends", quoted(name))),
@@ -180,10 +182,16 @@ fn backends(
         Field::Faulty => return Vec::new(),
     };
     let backends = written.value.iter().enumerate();
-    let backends = backends.map(|(index, backend)| rules.accept(index, backend, report, rows)).collect();
+    let accept = |(index, backend): (usize, &RawBackend)| {
+        rules.accept(backend.number.unwrap_or(index), backend, report, rows)
+    };
+    let backends = backends.map(accept).collect();
     clashes::backends(name, &written.value, report);
-    balance::refuse_all_idle(name, &written.value, report);
-    warn_of_nobody_in_service(name, &written.value, report);
+    // What will be found is not known.
+    if raw.sources.is_empty() {
+        balance::refuse_all_idle(name, &written.value, report);
+        warn_of_nobody_in_service(name, &written.value, report);
+    }
     backends
 }
 

@@ -245,13 +245,15 @@ impl UpstreamSettings {
         let name = match (&self.server_name, &place.value.address) {
             (Some(Field::Given(name)), _) => name.value.clone(),
             (Some(Field::Faulty), _) => return None,
-            (Some(Field::Absent) | None, BackendAddress::Host { host, .. }) => match server_name(host) {
-                Ok(name) => name,
-                Err(wrong) => {
-                    report.wrong(&place.spot, "the host of a backend with TLS", wrong);
-                    return None;
+            (Some(Field::Absent) | None, BackendAddress::Host { host, .. }) => {
+                match server_name(backend.found.as_ref().map_or(host.as_str(), |found| found.asks.host())) {
+                    Ok(name) => name,
+                    Err(wrong) => {
+                        report.wrong(&place.spot, "the host of a backend with TLS", wrong);
+                        return None;
+                    }
                 }
-            },
+            }
             (Some(Field::Absent) | None, BackendAddress::Unix(_)) => {
                 report
                     .spot(

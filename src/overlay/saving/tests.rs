@@ -118,7 +118,7 @@ fn save(
         };
         texts.iter().map(source).collect()
     };
-    let rewritten = rewrite(&file.config, &file.effective, &sources, &wanted)?;
+    let rewritten = rewrite(&file.effective, &sources, &wanted)?;
     let mut texts: Instead =
         sources.iter().map(|source| (source.path.clone(), Arc::clone(&source.text))).collect();
     for one in &rewritten {

@@ -36,6 +36,7 @@ fn target(count: u16) -> model::TargetConfig {
         state: model::BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     };
     model::TargetConfig {
         send_proxy: None,
@@ -51,6 +52,7 @@ fn target(count: u16) -> model::TargetConfig {
         upgrade: Vec::new(),
         upstream: model::UpstreamProtocol::Http,
         backends: (0..count).map(backend).collect(),
+        sources: Vec::new(),
     }
 }
 

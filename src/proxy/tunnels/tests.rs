@@ -21,6 +21,7 @@ fn config(names: &[&str]) -> Config {
         state: model::BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     };
     let target = model::TargetConfig {
         send_proxy: None,
@@ -36,6 +37,7 @@ fn config(names: &[&str]) -> Config {
         upgrade: Vec::new(),
         upstream: model::UpstreamProtocol::Http,
         backends: names.iter().map(backend).collect(),
+        sources: Vec::new(),
     };
     let mut config = fixtures::config();
     config.targets = vec![target];

@@ -47,6 +47,7 @@ fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConf
 fn config(listeners: &[ListenerConfig]) -> Config {
     Config {
         acme: Default::default(),
+        resolver: Default::default(),
         instance: Instance::default(),
         admin: None,
         metrics: MetricsConfig::default(),

@@ -65,7 +65,7 @@ impl Backend {
             name: config.name.as_str().into(),
             identity: format!("{}/{}", target.name, config.name).into(),
             address: config.address.clone(),
-            authority: config.address.authority(config.tls.is_some()).into(),
+            authority: config.authority().into(),
             tls,
             tls_settings: config.tls.clone(),
             dialing: Arc::clone(&config.dialing),

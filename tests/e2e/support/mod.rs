@@ -5,6 +5,7 @@ pub mod agent;
 pub mod around;
 pub mod browser;
 mod client;
+pub mod dns;
 pub mod events;
 pub mod grpc;
 pub mod h2;
@@ -123,6 +124,7 @@ pub fn backend(address: SocketAddr) -> BackendConfig {
         state: BackendState::Up,
         state_by: None,
         dialing: Default::default(),
+        found: None,
     }
 }
 
@@ -144,6 +146,7 @@ pub fn all_to(target: &str) -> Vec<Arc<RouteConfig>> {
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
         acme: Default::default(),
+        resolver: Default::default(),
         instance: Default::default(),
         admin: None,
         metrics: evenkeel::config::model::MetricsConfig::default(),
@@ -188,6 +191,7 @@ pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
             upgrade: vec!["websocket".into()],
             upstream: evenkeel::config::model::UpstreamProtocol::Http,
             backends: backends.iter().copied().map(backend).collect(),
+            sources: Vec::new(),
         }],
         watch: WatchMode::default(),
         workers: 2,

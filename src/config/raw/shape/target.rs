@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::acme::{ORDERED_CHALLENGE, ORDERED_KEY, ORDERED_NAMES};
 use super::cache::{CACHE_OF_TARGET, COMPRESS_OF_TARGET};
 use super::dialing::{BIND_SOURCE, KEEPALIVE};
+use super::discovery::{FAMILY, FOUND_BY_NAME, FOUND_BY_SERVICE, FOUND_IN_FILE};
 use super::gate::TARGET_ACCESS;
 use super::http2::HTTP2_OF_TARGET;
 use super::proxy_protocol::PROXY_OF_TARGET;
@@ -373,7 +374,7 @@ pub(in crate::config::raw) const LIMITS: Shape = Shape {
 pub(in crate::config::raw) const BACKEND: Shape = Shape {
     title: "in a backend",
     path: "targets.<name>.backends[].",
-    needs: &[&["host", "port"], &["url"]],
+    needs: &[&["host", "port"], &["url"], &["dns", "port"], &["srv"], &["file"]],
     keys: &[
         key("host", Word(HOST), "An IP address or a host name."),
         key("port", Whole(1, 65_535), "Its port."),
@@ -382,6 +383,10 @@ pub(in crate::config::raw) const BACKEND: Shape = Shape {
             Text(URL),
             "Host and port in one value: `http://host:port` (`https`, `tcp`, `tls`) or `unix:/path`.",
         ),
+        FOUND_BY_NAME,
+        FOUND_BY_SERVICE,
+        FOUND_IN_FILE,
+        FAMILY,
         key("name", Word(NAME), "What it is called in logs; by default the written `host:port`."),
         key("health_path", Text(PATH), "What its checks GET, instead of the target's `health_check.path`."),
         key("weight", Whole(0, Portion::WEIGHT_MAX as u32), "How much it gets beside its siblings.").or("1"),

@@ -7,6 +7,7 @@ pub(super) mod cache_store;
 pub(super) mod instance;
 pub(super) mod metrics;
 pub(super) mod recorder;
+pub(super) mod resolver;
 pub(super) mod routing_tests;
 pub(super) mod scale;
 pub(super) mod statsd;

@@ -11,8 +11,10 @@ const KEYS: &[(&str, &str)] = &[
     ("dashboard", "this version has no dashboard"),
     ("prometheus", "this version gives metrics to Prometheus with `metrics: {listener: 0.0.0.0:9901}`"),
     ("cluster", "in this version every process stands alone"),
-    ("dns", "this version asks the system's resolver every 10 seconds"),
-    ("discovery", "this version reads backends from this file only"),
+    (
+        "discovery",
+        "this version has it in `backends`: `{dns: app.internal, port: 8000}`, `{srv: _http._tcp.app.internal}` or `{file: backends.yaml}`",
+    ),
     ("overload", "this version has no overload control but `max_connections`"),
     ("udp", "this version does not balance UDP"),
     ("http3", "this version speaks HTTP/1.1 and HTTP/2"),

@@ -309,6 +309,7 @@ fn what_loads_is_never_refused() {
     values.extend(offers::values());
     values.extend(ordered::values());
     values.extend(proxy_protocol::values());
+    values.extend(found::values());
     values.extend([json!([{ "url": "http://a", "events": "reload" }]), json!("reload")]);
     values.extend([json!({ "cert_file": files[0] }), json!([{ "cert_file": files[0] }])]);
     values.extend(files.map(Value::from));

@@ -135,7 +135,15 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
         "targets.<name>.backends[].weight" => {
             target["backends"].as_array_mut().unwrap().push(json!({ "host": "b", "port": 2 }))
         }
-        "targets.<name>.backends[].url" => target["backends"][0] = json!({}),
+        "targets.<name>.backends[].url"
+        | "targets.<name>.backends[].srv"
+        | "targets.<name>.backends[].file" => {
+            target["backends"][0] = json!({});
+        }
+        "targets.<name>.backends[].dns" => target["backends"][0] = json!({ "port": 1 }),
+        "targets.<name>.backends[].family" => {
+            target["backends"][0] = json!({ "dns": "a.example", "port": 1 })
+        }
         _ => {}
     }
     let pointer = pointer_to(path);

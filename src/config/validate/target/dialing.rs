@@ -71,7 +71,7 @@ fn judge(raw: &RawTarget, sources: &[IpAddr], report: &mut Report) {
     let (Some(written), Field::Given(backends)) = (&raw.bind_source, &raw.backends) else { return };
     let is_unix = |address: &BackendAddress| matches!(address, BackendAddress::Unix(_));
     let addresses = || backends.value.iter().map(|backend| &backend.place.value.address);
-    if !backends.value.is_empty() && addresses().all(is_unix) {
+    if !backends.value.is_empty() && raw.sources.is_empty() && addresses().all(is_unix) {
         let message = "`bind_source` has no effect: all backends are unix sockets";
         report.spot(&written.spot, message).note("remove it");
     }

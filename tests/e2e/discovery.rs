@@ -1,0 +1,232 @@
+//! Backends that are addresses of names: a server of DNS says which, and whatever it does, no target is emptied.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use fake_backend::{Fake, Running};
+use hickory_resolver::proto::op::ResponseCode;
+
+use super::support::dns::{FakeDns, Says, addresses, alias, services};
+use super::support::process::Process;
+use super::support::{Client, Stop, eventually};
+
+/// Backends at the same port of 127.0.0.1, 127.0.0.2 and so on; the first is called `at-1`.
+fn neighbours(count: u8) -> (u16, Vec<Running>) {
+    'next: loop {
+        let first = Fake::http("at-1").start_in_thread().unwrap();
+        let (port, mut all) = (first.port(), vec![first]);
+        for number in 2..=count {
+            let address = SocketAddr::from(([127, 0, 0, number], port));
+            // Somebody may have it there.
+            let Ok(next) = Fake::http(format!("at-{number}")).bind_addr(address).start_in_thread() else {
+                continue 'next;
+            };
+            all.push(next);
+        }
+        return (port, all);
+    }
+}
+
+fn at(numbers: &[u8]) -> Vec<String> {
+    numbers.iter().map(|number| format!("127.0.0.{number}")).collect()
+}
+
+/// A target `web` of which more is said in `target`, whose names this server is asked for every 50 ms.
+fn config(dns: &FakeDns, target: &str) -> String {
+    format!(
+        "resolver: {{servers: '{}', timeout: 300ms, attempts: 1, ttl_min: 50ms, ttl_max: 50ms, hold: 0s}}\n\
+         targets: {{web: {{protocol: http, listener: 127.0.0.1:0, health_check: {{interval: 50ms}}, {target}}}}}\n",
+        dns.address
+    )
+}
+
+fn app(dns: &FakeDns, port: u16) -> String {
+    config(dns, &format!("backends: [{{dns: app.internal, port: {port}}}]"))
+}
+
+struct Lab {
+    process: Process,
+    address: SocketAddr,
+}
+
+impl Lab {
+    fn start(config: &str) -> Lab {
+        let process = Process::start(config, 1);
+        let address = process.address("web");
+        Lab { process, address }
+    }
+
+    /// Who has answered of a few requests, in order.
+    fn answering(&self) -> Vec<String> {
+        let mut client = Client::connect(self.address);
+        let mut all: Vec<String> =
+            (0..12).map(|_| client.get("/").text().replace("Hello from ", "")).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    fn comes_to(&self, wanted: &[&str]) {
+        eventually(&format!("{wanted:?} answer"), || self.answering() == wanted);
+    }
+
+    /// The names of the target's backends.
+    fn backends(&self) -> Vec<String> {
+        let (status, answer) = self.process.ask("GET /api/v1/targets/web", b"");
+        assert_eq!(status, 200, "{answer}");
+        let all = answer["backends"].as_array().unwrap().iter();
+        all.map(|backend| backend["name"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn each_address_of_a_name_is_a_backend_and_new_ones_come_as_others_go() {
+    let (port, _backends) = neighbours(3);
+    let dns = FakeDns::start();
+    dns.say("app.internal", addresses(0, at(&[1, 2])));
+    let lab = Lab::start(&app(&dns, port));
+    assert_eq!(lab.answering(), ["at-1", "at-2"], "before the first client somebody is there");
+    assert_eq!(
+        lab.backends(),
+        [format!("app.internal/127.0.0.1:{port}"), format!("app.internal/127.0.0.2:{port}")]
+    );
+    dns.say("app.internal", addresses(0, at(&[2, 3])));
+    lab.comes_to(&["at-2", "at-3"]);
+    assert_eq!(
+        lab.backends(),
+        [format!("app.internal/127.0.0.2:{port}"), format!("app.internal/127.0.0.3:{port}")]
+    );
+    let told = lab.process.said();
+    let line = told.iter().find(|line| line.contains("DNS: ")).unwrap();
+    assert!(line.contains(&format!("web/app.internal/127.0.0.3:{port}")), "{line}");
+}
+
+/// The last good set stays, whatever is answered; and nobody has to wait for DNS at the start.
+#[test]
+fn no_failure_empties_a_target() {
+    let (port, _backends) = neighbours(2);
+    let dns = FakeDns::start();
+    dns.say("app.internal", addresses(0, at(&[1, 2])));
+    let lab = Lab::start(&app(&dns, port));
+    let is_over = AtomicBool::new(false);
+    let served = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        let _stop = Stop(&is_over);
+        let load = || {
+            let mut client = Client::connect(lab.address);
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(client.get("/").status, 200);
+                served.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let loads = [scope.spawn(load), scope.spawn(load)];
+        let kinds = [
+            Says::Code(ResponseCode::ServFail),
+            Says::Code(ResponseCode::NXDomain),
+            Says::Code(ResponseCode::Refused),
+            Says::Nothing,
+            Says::Lame,
+            Says::Silence,
+            addresses::<&str>(0, []),
+            addresses(0, ["0.0.0.0"]),
+            alias(0, "nowhere.internal"),
+        ];
+        for kind in kinds {
+            let before = dns.asked();
+            dns.say("app.internal", kind.clone());
+            eventually(&format!("{kind:?} has come four times"), || dns.asked() >= before + 8);
+            assert_eq!(lab.backends().len(), 2, "{kind:?}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+        loads.into_iter().for_each(|load| load.join().unwrap());
+    });
+    assert!(served.load(Ordering::Relaxed) > 100);
+    dns.say("app.internal", addresses(0, at(&[2])));
+    lab.comes_to(&["at-2"]);
+}
+
+#[test]
+fn a_process_starts_without_dns_and_serves_as_soon_as_there_is_an_answer() {
+    let (port, _backends) = neighbours(1);
+    let dns = FakeDns::start();
+    dns.say("app.internal", Says::Silence);
+    let lab = Lab::start(&app(&dns, port));
+    let answer = Client::connect(lab.address).get("/");
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(lab.backends().is_empty());
+    dns.say("app.internal", addresses(60, at(&[1])));
+    lab.comes_to(&["at-1"]);
+}
+
+/// Servers that show a part of their answer at a time are many.
+#[test]
+fn answers_that_rotate_do_not_flap() {
+    let (port, _backends) = neighbours(3);
+    let dns = FakeDns::start();
+    dns.say("app.internal", addresses(0, at(&[1])));
+    let lab = Lab::start(&app(&dns, port).replace("hold: 0s", "hold: 1h"));
+    for turn in 0..12_u8 {
+        let before = dns.asked();
+        dns.say("app.internal", addresses(0, at(&[1 + turn % 3])));
+        eventually("it was heard", || dns.asked() >= before + 4);
+    }
+    assert_eq!(lab.answering(), ["at-1", "at-2", "at-3"]);
+    let gone = lab.process.said().iter().filter(|line| line.contains("DNS: -")).count();
+    assert_eq!(gone, 0, "nobody has left");
+}
+
+#[test]
+fn what_is_too_long_for_a_datagram_comes_over_tcp_and_chains_of_names_are_followed() {
+    let (port, _backends) = neighbours(1);
+    let dns = FakeDns::start();
+    dns.say("app.internal", alias(0, "one.internal"));
+    dns.say("one.internal", alias(0, "two.internal"));
+    let all: Vec<String> = (1..=250).map(|number| format!("127.1.0.{number}")).collect();
+    dns.say("two.internal", addresses(0, &all));
+    let lab = Lab::start(&app(&dns, port).replace("hold: 0s", "hold: 0s, addresses: 200"));
+    assert_eq!(lab.backends().len(), 200, "no more than may be");
+    assert!(dns.asked_over_tcp() > 0);
+    let told = lab.process.said();
+    assert!(
+        told.iter().any(|line| line.contains("50 addresses more than `resolver.addresses` (200)")),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn services_say_where_and_how_much() {
+    let (port, _backends) = neighbours(3);
+    let dns = FakeDns::start();
+    dns.say(
+        "_http._tcp.app.internal",
+        services(
+            0,
+            &[(10, 300, port, "a.internal"), (10, 100, port, "b.internal"), (20, 0, port, "c.internal")],
+        ),
+    );
+    for (host, number) in [("a", 1), ("b", 2), ("c", 3)] {
+        dns.say(&format!("{host}.internal"), addresses(0, at(&[number])));
+    }
+    let lab = Lab::start(&config(&dns, "backends: [{srv: _http._tcp.app.internal}]"));
+    lab.comes_to(&["at-1", "at-2"]);
+    let (_, target) = lab.process.ask("GET /api/v1/targets/web", b"");
+    let said: Vec<(String, u64, u64)> = target["backends"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let number = |key: &str| one[key].as_u64().unwrap();
+            (one["name"].as_str().unwrap().to_owned(), number("weight"), number("priority"))
+        })
+        .collect();
+    let name = |number: u8| format!("_http._tcp.app.internal/127.0.0.{number}:{port}");
+    assert_eq!(said, [(name(1), 256, 0), (name(2), 85, 0), (name(3), 1, 1)]);
+    // A host that can't be found out now is as it was; one that the records lack is not.
+    dns.say("a.internal", Says::Code(ResponseCode::ServFail));
+    dns.say(
+        "_http._tcp.app.internal",
+        services(0, &[(10, 300, port, "a.internal"), (20, 0, port, "c.internal")]),
+    );
+    lab.comes_to(&["at-1"]);
+    assert_eq!(lab.backends(), [name(1), name(3)]);
+}
