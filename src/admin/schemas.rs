@@ -170,8 +170,14 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "Target",
         "name:string state:string reason:string since_ms:integer age_ms:integer protocol:string balance:string left:integer \
          of:integer active:integer waiting:integer max_in_flight:integer? scale:string? panics:boolean stand_ins:integer traffic:Traffic \
-         rate:Rate? first_byte:Latency? copies:Copies? backends:[Backend]",
+         rate:Rate? first_byte:Latency? copies:Copies? names:[Name] backends:[Backend]",
     ),
+    (
+        "Name",
+        "name:string asked_as:string addresses:[string] lacked:[string] left_out:integer ttl_ms:integer? answered_ms:integer? \
+         answered_age_ms:integer? trouble:NameTrouble?",
+    ),
+    ("NameTrouble", "reason:string since_ms:integer age_ms:integer"),
     ("Copies", "chosen:integer answered:integer by_cause:{integer}"),
     ("Latency", "p50_ms:number p99_ms:number"),
     (

@@ -66,6 +66,7 @@ impl Api {
             readings: Readings::sum(cells),
             rates: self.rates.rates(Totals::sum(cells), now),
             webhooks: self.running.reloader.webhook_board.counts(),
+            names: self.running.discovery().view(),
         })
     }
 }

@@ -197,6 +197,9 @@ pub(super) struct CheckOptions {
     /// Print defaults too: every value in force, with its origin (default, file:line or flag)
     #[arg(long)]
     pub(super) all: bool,
+    /// Ask DNS for the names whose addresses are backends, and print what it says
+    #[arg(long)]
+    pub(super) resolve: bool,
 }
 
 /// Options of `completions`.

@@ -14,11 +14,11 @@ use super::asking::NameAsker;
 use super::merge::{HoldRules, KnownAddress, KnownAddresses};
 use super::pace::TtlBounds;
 use super::servers::{self, LOOK, RESOLV_CONF};
-use super::view::{KnownView, NameView};
 use crate::config::model::discovery::{DnsKind, DnsQuestion, ResolverConfig};
 use crate::config::{FoundAddress, Loaded, WithFound};
 use crate::events;
 use crate::lasting::again;
+use crate::telemetry::names::{KnownView, NameView};
 use crate::tick::Tick;
 
 /// What gives the time.
@@ -367,3 +367,7 @@ fn scaled(weight: u16, most: u16) -> u16 {
     let share = u32::from(weight) * u32::from(Portion::WEIGHT_MAX) / u32::from(most);
     u16::try_from(share).unwrap_or(Portion::WEIGHT_MAX).max(1)
 }
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "addresses are made of numbers")]
+mod tests;

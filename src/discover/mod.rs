@@ -10,9 +10,7 @@ mod board;
 pub mod merge;
 pub mod pace;
 mod servers;
-mod view;
 
 pub use answer::{HeardAddress, NameAnswer, UnheardHost};
 pub use asking::NameAsker;
 pub use board::Discovery;
-pub use view::NameView;

@@ -1,7 +1,7 @@
 //! All families, in the order in which they are written.
 
 use super::family::Family;
-use super::{cached, clients, control, gates, process, times, upstream};
+use super::{cached, clients, control, gates, names, process, times, upstream};
 
 /// Every family there is.
 pub fn all() -> impl Iterator<Item = &'static Family> {
@@ -12,6 +12,7 @@ pub fn all() -> impl Iterator<Item = &'static Family> {
         cached::FAMILIES,
         gates::FAMILIES,
         control::FAMILIES,
+        names::FAMILIES,
         process::FAMILIES,
     ];
     groups.into_iter().flatten()

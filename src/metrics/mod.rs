@@ -10,6 +10,7 @@ mod control;
 mod families;
 mod family;
 mod gates;
+mod names;
 mod owners;
 mod process;
 mod scrape;

@@ -13,6 +13,7 @@ use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, Target};
 use crate::telemetry::cells::{Cells, GoneReading, LiveNumbers, Readings, Sums};
 use crate::telemetry::exposition::Labels;
+use crate::telemetry::names::NameView;
 use crate::telemetry::statsd::StatsdCounts;
 use crate::telemetry::traces::TraceCounts;
 use crate::telemetry::webhooks::WebhookCounts;
@@ -38,6 +39,8 @@ pub struct ControlState {
     pub connections: (usize, usize),
     /// How it goes with webhooks.
     pub webhooks: Arc<[WebhookCounts]>,
+    /// Names whose addresses are backends.
+    pub names: Vec<NameView>,
     /// What became of traces.
     pub traces: TraceCounts,
     /// How it goes with statsd.

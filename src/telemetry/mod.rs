@@ -7,6 +7,7 @@ pub mod access_log;
 pub mod cells;
 pub mod exposition;
 pub mod lines;
+pub mod names;
 pub mod recorder;
 pub mod statsd;
 pub mod traces;

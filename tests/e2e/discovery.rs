@@ -1,6 +1,8 @@
 //! Backends that are addresses of names: a server of DNS says which, and whatever it does, no target is emptied.
 
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use fake_backend::{Fake, Running};
@@ -68,6 +70,21 @@ impl Lab {
 
     fn comes_to(&self, wanted: &[&str]) {
         eventually(&format!("{wanted:?} answer"), || self.answering() == wanted);
+    }
+
+    /// What a command says.
+    fn evenkeel(&self, words: &[&str]) -> String {
+        let output = self.process.command(words);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn metrics(&self) -> String {
+        let mut stream = UnixStream::connect(self.process.socket()).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
     }
 
     /// The names of the target's backends.
@@ -141,8 +158,46 @@ fn no_failure_empties_a_target() {
         loads.into_iter().for_each(|load| load.join().unwrap());
     });
     assert!(served.load(Ordering::Relaxed) > 100);
+    let (_, target) = lab.process.ask("GET /api/v1/targets/web", b"");
+    let name = &target["names"][0];
+    assert_eq!((&name["name"], &name["asked_as"]), (&"app.internal".into(), &"dns".into()));
+    assert_eq!(name["addresses"], serde_json::json!(at(&[1, 2])));
+    assert_eq!((&name["ttl_ms"], &name["lacked"]), (&50.into(), &serde_json::json!([])));
+    assert_eq!(name["trouble"]["reason"], "the name does not exist (NXDOMAIN)");
+    assert!(name["answered_age_ms"].as_u64() > name["trouble"]["age_ms"].as_u64(), "{name}");
+    let status = lab.evenkeel(&["status", "web"]);
+    let lines =
+        ["dns app.internal: 2 addresses, answered ", "    ! for ", ": the name does not exist (NXDOMAIN)"];
+    assert!(lines.iter().all(|line| status.contains(line)), "{status}");
+    let failing = |value| format!("evenkeel_dns_failing{{kind=\"dns\",name=\"app.internal\"}} {value}\n");
+    assert!(lab.metrics().contains(&failing(1)), "{}", lab.metrics());
     dns.say("app.internal", addresses(0, at(&[2])));
     lab.comes_to(&["at-2"]);
+    assert!(lab.metrics().contains(&failing(0)));
+    assert!(lab.metrics().contains("evenkeel_dns_addresses{kind=\"dns\",name=\"app.internal\"} 1\n"));
+}
+
+#[test]
+fn check_asks_when_it_is_told_to() {
+    let dns = FakeDns::start();
+    dns.say("app.internal", addresses(30, at(&[1, 2])));
+    dns.say("_x._tcp.app.internal", Says::Code(ResponseCode::NXDomain));
+    let folder = tempfile::tempdir().unwrap();
+    let text = config(&dns, "backends: [{dns: app.internal, port: 80}, {srv: _x._tcp.app.internal}]");
+    std::fs::write(folder.path().join("evenkeel.yaml"), text).unwrap();
+    let check = |flags: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+        let output =
+            command.arg("check").arg(folder.path().join("evenkeel.yaml")).args(flags).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(check(&[]).ends_with("the config is valid\n"));
+    assert_eq!(dns.asked(), 0);
+    let said = check(&["--resolve"]);
+    let wanted = "warning: srv _x._tcp.app.internal: the name does not exist (NXDOMAIN)\n\
+                  dns app.internal: 2 addresses, TTL 50ms\n  127.0.0.1\n  127.0.0.2\n";
+    assert!(said.contains(wanted), "{said}");
 }
 
 #[test]

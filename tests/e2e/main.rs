@@ -48,6 +48,7 @@ mod cuts;
 mod dashboard;
 mod dashboard_acts;
 mod discovery;
+mod discovery_memory;
 mod door_lab;
 mod drain;
 mod explain;

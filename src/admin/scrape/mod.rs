@@ -75,6 +75,7 @@ fn moment(api: &Api) -> Option<Moment> {
         records_lost: reloader.records_lost(),
         connections: (reloader.limits.taken(), reloader.limits.limit()),
         webhooks: reloader.webhook_board.counts(),
+        names: running.discovery().view(),
         traces: reloader.snapshots.observers().traces.counts(),
         statsd: reloader.statsd_board.counts(),
         timings_dropped: reloader.snapshots.observers().timings.dropped(),

@@ -8,8 +8,8 @@ use super::access::{access_lists, rate_limits};
 use super::rates::Rates;
 use super::report::{
     BackendReport, CacheReport, CertificateReport, ConnectionReport, CopyReport, InputReport, LatencyReport,
-    ListenerReport, OrderReport, ProbeReport, ProcessReport, StatusReport, TargetReport, TrafficReport,
-    UpstreamReport, WebhookReport,
+    ListenerReport, NameReport, NameTroubleReport, OrderReport, ProbeReport, ProcessReport, StatusReport,
+    TargetReport, TrafficReport, UpstreamReport, WebhookReport,
 };
 use super::wall::WallTime;
 use crate::config::model::tls::{Identity, UnknownSni};
@@ -17,6 +17,7 @@ use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
 use crate::telemetry::cells::{CoarseReading, CopyReading, Distribution, Readings, StatusClass, Traffic};
+use crate::telemetry::names::NameView;
 use crate::telemetry::webhooks::WebhookCounts;
 use crate::tick::{Tick, nanos};
 use crate::tls::{LiveCertificate, OrderNews, ServedCertificate};
@@ -35,6 +36,8 @@ pub struct Sources {
     pub rates: Rates,
     /// How it goes with webhooks.
     pub webhooks: Arc<[WebhookCounts]>,
+    /// How it stands with names whose addresses are backends.
+    pub names: Vec<NameView>,
 }
 
 /// A point in time, as milliseconds since 1970, and how long ago that is.
@@ -178,8 +181,15 @@ impl Sources {
             rate: self.rates.of(self.now.since(oldest), |totals| totals.target(target.id)),
             first_byte: reading.and_then(|reading| latency(&reading.stages.first_byte)),
             copies: reading.and_then(|reading| copies(&reading.copies)),
+            names: self.names(target),
             backends,
         }
+    }
+
+    fn names(&self, target: &Arc<Target>) -> Vec<NameReport> {
+        let sources = target.config.sources.iter();
+        let known = sources.filter_map(|source| self.names.iter().find(|name| name.question == source.asks));
+        known.map(|name| named(name, self.wall.ms(self.now))).collect()
     }
 
     fn backends(&self, target: &Arc<Target>) -> Vec<BackendReport> {
@@ -338,4 +348,24 @@ fn whole_millis(span: Duration) -> u64 {
 #[expect(clippy::cast_precision_loss, reason = "microseconds for people")]
 fn millis(span: Duration) -> f64 {
     (nanos(span) / 1_000) as f64 / 1_000.0
+}
+
+fn named(name: &NameView, now_ms: u64) -> NameReport {
+    let age = |at_ms: u64| now_ms.saturating_sub(at_ms);
+    let addresses = &name.addresses;
+    NameReport {
+        name: name.question.to_string(),
+        asked_as: name.question.kind.as_str().to_owned(),
+        addresses: addresses.iter().map(|one| one.address.clone()).collect(),
+        lacked: addresses.iter().filter(|one| one.absent.is_some()).map(|one| one.address.clone()).collect(),
+        left_out: name.beyond,
+        ttl_ms: name.ttl.map(whole_millis),
+        answered_ms: name.answered_ms,
+        answered_age_ms: name.answered_ms.map(age),
+        trouble: name.trouble.as_ref().map(|(reason, since_ms)| NameTroubleReport {
+            reason: reason.clone(),
+            since_ms: *since_ms,
+            age_ms: age(*since_ms),
+        }),
+    }
 }

@@ -266,6 +266,9 @@ pub struct TargetReport {
     /// Copies of requests that it got, which are in none of the counts before; `None`: it got none.
     #[serde(default)]
     pub copies: Option<CopyReport>,
+    /// Names whose addresses are backends, in config order.
+    #[serde(default)]
+    pub names: Vec<NameReport>,
     /// In config order.
     pub backends: Vec<BackendReport>,
 }
@@ -370,4 +373,38 @@ pub struct ProbeReport {
     pub reason: Option<String>,
     /// How long it took.
     pub took_ms: f64,
+}
+
+/// A name whose addresses are backends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameReport {
+    /// As it is written.
+    pub name: String,
+    /// The key that it is written under: `dns` or `srv`.
+    pub asked_as: String,
+    /// Those that are known, with their ports where records say them.
+    pub addresses: Vec<String>,
+    /// Those of them that the latest good answer lacks.
+    pub lacked: Vec<String>,
+    /// How many more that answer had than there may be.
+    pub left_out: usize,
+    /// The TTL of that answer, within its bounds; `None`: there was none yet.
+    pub ttl_ms: Option<u64>,
+    /// When it came.
+    pub answered_ms: Option<u64>,
+    /// How long ago that is.
+    pub answered_age_ms: Option<u64>,
+    /// Why there was none since; `None`: there was no other.
+    pub trouble: Option<NameTroubleReport>,
+}
+
+/// Why there is no good answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameTroubleReport {
+    /// In words.
+    pub reason: String,
+    /// Since when there is none.
+    pub since_ms: u64,
+    /// How long ago that is.
+    pub age_ms: u64,
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::admin::status::access::{AccessListReport, RateLimitReport};
 use crate::admin::status::report::{
-    BackendReport, CacheReport, CopyReport, InputReport, ListenerReport, RateReport, StatusReport,
-    TargetReport,
+    BackendReport, CacheReport, CopyReport, InputReport, ListenerReport, NameReport, RateReport,
+    StatusReport, TargetReport,
 };
 
 /// Columns of a line.
@@ -195,6 +195,7 @@ fn section(target: &TargetReport) -> String {
     let TargetReport { name, state, reason, age_ms, backends, .. } = target;
     let mark = if state == "up" { "" } else { "! " };
     let mut text = format!("{mark}{name} is {state} for {}: {reason}\n", span(*age_ms));
+    target.names.iter().for_each(|name| text += &asked(name));
     let _ = writeln!(
         text,
         "    {:<NAME$} {:<8}{:>7}{:>7}{:>7}{:>6}{:>9}{:>8}",
@@ -221,6 +222,33 @@ fn section(target: &TargetReport) -> String {
         }
     }
     fitted(&text)
+}
+
+/// A name whose addresses are among the backends.
+fn asked(name: &NameReport) -> String {
+    let NameReport { name, asked_as, addresses, lacked, left_out, ttl_ms, answered_age_ms, trouble, .. } =
+        name;
+    let mut text = match (answered_age_ms, ttl_ms) {
+        (Some(age), Some(ttl)) => {
+            let count = addresses.len();
+            format!(
+                "    {asked_as} {name}: {count} addresses, answered {} ago, TTL {}",
+                span(*age),
+                span(*ttl)
+            )
+        }
+        _ => format!("    {asked_as} {name}: no answer yet"),
+    };
+    match (lacked.len(), left_out) {
+        (0, 0) => {}
+        (lacked, 0) => drop(write!(text, ", which lacks {lacked} of them")),
+        (_, beyond) => drop(write!(text, ", {beyond} more left out")),
+    }
+    text.push('\n');
+    if let Some(trouble) = trouble {
+        let _ = writeln!(text, "    ! for {}: {}", span(trouble.age_ms), trouble.reason);
+    }
+    text
 }
 
 /// Whether anything is wrong, in words.

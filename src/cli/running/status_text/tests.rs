@@ -83,6 +83,7 @@ fn target(name: &str, state: &str, backends: Vec<BackendReport>) -> TargetReport
         rate: rate(35.2, 0.3),
         first_byte: Some(LatencyReport { p50_ms: 0.42, p99_ms: 31.0 }),
         copies: None,
+        names: Vec::new(),
         backends,
     }
 }

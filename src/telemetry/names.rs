@@ -1,4 +1,4 @@
-//! What is shown of a name.
+//! What is shown of names whose addresses are backends.
 
 use std::time::Duration;
 
