@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tracing::field::Field;
 use tracing::{Dispatch, Event, Subscriber};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::fmt::format::{Format, Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, Layer, MakeWriter};
 use tracing_subscriber::layer::Layer as _;
@@ -139,6 +139,11 @@ fn filter(level: LogLevel) -> LevelFilter {
     }
 }
 
+/// What other people's code tells of each odd answer of DNS would let whoever sends those fill logs; what it amounts to is an event of ours.
+fn is_ours(metadata: &tracing::Metadata<'_>) -> bool {
+    !metadata.target().starts_with("hickory") || *metadata.level() == tracing::Level::ERROR
+}
+
 /// Lines of what is at least of this level, and a history that has no less because there are fewer lines.
 fn subscriber<W>(
     level: reload::Layer<LevelFilter, Registry>,
@@ -156,7 +161,8 @@ where
         .log_internal_errors(false)
         .fmt_fields(debug_fn(sentence))
         .event_format(form.clone())
-        .with_filter(level);
+        .with_filter(level)
+        .with_filter(filter_fn(is_ours));
     tracing_subscriber::registry().with(lines).with(history.layer()).into()
 }
 

@@ -15,6 +15,8 @@ pub struct NameAnswer {
     pub unheard: Vec<UnheardHost>,
     /// The shortest of its records.
     pub ttl: Duration,
+    /// Addresses that are not among them since there were far too many.
+    pub omitted: usize,
 }
 
 /// One address.

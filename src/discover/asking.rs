@@ -1,8 +1,8 @@
 //! One question to DNS, and what is made of the answer.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::answer::{HeardAddress, NameAnswer, UnheardHost};
 use super::servers;
@@ -20,6 +20,8 @@ use crate::config::model::discovery::{AddressFamily, DnsKind, DnsQuestion, Resol
 
 /// Hosts of a service that are asked for at a time.
 const HOSTS_AT_ONCE: usize = 16;
+/// How many times more addresses are looked at than a name may have: some of them may be those that it has.
+const ROOM: usize = 4;
 
 /// A function that answers.
 type Given = dyn Fn(&DnsQuestion) -> Result<NameAnswer, String> + Send + Sync;
@@ -31,7 +33,7 @@ pub enum NameAsker {
     Dns {
         /// Through this.
         resolver: Box<TokioResolver>,
-        /// Longer than this nobody waits for one question.
+        /// Longer than this nobody waits for one kind of records of one host.
         patience: Duration,
     },
     /// Nobody can be asked, and why.
@@ -77,84 +79,90 @@ impl NameAsker {
         }
     }
 
-    /// Asks once.
+    /// Asks once. Of a service, and of each of its hosts, `most` records count.
     ///
     /// # Errors
     /// There is no good answer, and why: no address, or nobody knows.
-    pub async fn ask(&self, question: &DnsQuestion) -> Result<NameAnswer, String> {
+    pub async fn ask(&self, question: &DnsQuestion, most: usize) -> Result<NameAnswer, String> {
         match self {
             NameAsker::Nobody(why) => Err(why.to_string()),
             NameAsker::Given(answer) => answer(question),
-            NameAsker::Dns { resolver, patience } => {
-                let asking = async {
-                    match question.kind {
-                        DnsKind::Addresses => addresses(resolver, question).await,
-                        DnsKind::Services => services(resolver, question).await,
-                    }
-                };
-                let late = || format!("no answer within {}", humantime::format_duration(*patience));
-                timeout(*patience, asking).await.unwrap_or_else(|_| Err(late()))
-            }
+            NameAsker::Dns { resolver, patience } => match question.kind {
+                DnsKind::Addresses => addresses(resolver, question, *patience, most).await,
+                DnsKind::Services => services(resolver, question, *patience, most).await,
+            },
         }
     }
 }
 
 /// A and AAAA.
-async fn addresses(resolver: &TokioResolver, question: &DnsQuestion) -> Result<NameAnswer, String> {
-    let host = of_host(resolver, &question.name, question.family).await;
+async fn addresses(
+    resolver: &TokioResolver,
+    question: &DnsQuestion,
+    patience: Duration,
+    most: usize,
+) -> Result<NameAnswer, String> {
+    let host = of_host(resolver, &question.name, question.family, patience).await;
     if host.addresses.is_empty() {
         return Err(host.why.unwrap_or_else(|| "the name has no addresses".to_owned()));
     }
-    let heard = host.addresses.iter().map(|address| HeardAddress {
+    // Which of them count is said where it is known which there were; here only what is absurd ends.
+    let shown = host.addresses.len().min(most.saturating_mul(ROOM));
+    let heard = host.addresses.iter().take(shown).map(|address| HeardAddress {
         address: SocketAddr::new(*address, 0),
         host: Arc::clone(&question.name),
         priority: 0,
         weight: 0,
     });
-    Ok(NameAnswer { heard: heard.collect(), unheard: host.unheard, ttl: host.ttl })
+    let omitted = host.addresses.len() - shown;
+    Ok(NameAnswer { heard: heard.collect(), unheard: host.unheard, ttl: host.ttl, omitted })
 }
 
 /// SRV, and the addresses of all hosts that those name.
-async fn services(resolver: &TokioResolver, question: &DnsQuestion) -> Result<NameAnswer, String> {
-    let records = match look_up(resolver, &question.name, RecordType::SRV).await {
+async fn services(
+    resolver: &TokioResolver,
+    question: &DnsQuestion,
+    patience: Duration,
+    most: usize,
+) -> Result<NameAnswer, String> {
+    let records = match look_up(resolver, &question.name, RecordType::SRV, patience).await {
         Found::Some(records) => records,
         Found::None => return Err("the name has no services".to_owned()),
         Found::Failed(why) => return Err(why),
     };
-    let mut ttl = shortest(&records);
-    let mut wanted: BTreeMap<Arc<str>, Vec<(u16, u16, u16)>> = BTreeMap::new();
-    for record in records.answers() {
-        if let RData::SRV(service) = &record.data
-            // RFC 2782: the root says that the service is not to be had here.
-            && !service.target.is_root()
-        {
-            let host: Arc<str> = service.target.to_ascii().into();
-            wanted.entry(host).or_default().push((service.port, service.priority, service.weight));
-        }
-    }
+    let mut answer = NameAnswer { ttl: shortest(&records), ..NameAnswer::default() };
+    let (wanted, omitted) = hosts(&records, most);
+    answer.omitted = omitted;
     if wanted.is_empty() {
         return Err("the service is said to be nowhere".to_owned());
     }
-    let mut answer = NameAnswer::default();
+    let mut unfinished: BTreeSet<Arc<str>> = wanted.keys().cloned().collect();
     let (mut asked, mut tasks, mut why) = (wanted.keys().cloned(), JoinSet::new(), None);
+    // Hosts that are silent take nothing from the others.
+    let deadline = Instant::now() + patience.saturating_mul(2);
     loop {
         while tasks.len() < HOSTS_AT_ONCE {
             let Some(host) = asked.next() else { break };
             let (resolver, family) = (resolver.clone(), question.family);
-            tasks.spawn(async move { (of_host(&resolver, &host, family).await, host) });
+            tasks.spawn(async move { (of_host(&resolver, &host, family, patience).await, host) });
         }
-        let Some(done) = tasks.join_next().await else { break };
+        let Ok(Some(done)) = timeout_at(deadline, tasks.join_next()).await else { break };
         let (found, host) = done.map_err(|error| error.to_string())?;
-        if !found.addresses.is_empty() {
-            ttl = ttl.min(found.ttl);
-        } else {
+        unfinished.remove(&host);
+        if found.addresses.is_empty() {
             why = why.or_else(|| found.why.map(|why| format!("{host}: {why}")));
             // Named, and not there: it is as it was.
-            answer.unheard.push(UnheardHost { host: Arc::clone(&host), family: AddressFamily::Any });
+            answer.unheard.push(UnheardHost { host, family: AddressFamily::Any });
+            continue;
         }
+        answer.ttl = answer.ttl.min(found.ttl);
         answer.unheard.extend(found.unheard);
         for address in found.addresses {
             for (port, priority, weight) in wanted.get(&host).into_iter().flatten() {
+                if answer.heard.len() >= most.saturating_mul(ROOM) {
+                    answer.omitted += 1;
+                    continue;
+                }
                 let address = SocketAddr::new(address, *port);
                 answer.heard.push(HeardAddress {
                     address,
@@ -165,6 +173,8 @@ async fn services(resolver: &TokioResolver, question: &DnsQuestion) -> Result<Na
             }
         }
     }
+    let unfinished = unfinished.into_iter();
+    answer.unheard.extend(unfinished.map(|host| UnheardHost { host, family: AddressFamily::Any }));
     // The preferred one of several records with one address.
     answer.heard.sort_by(|one, other| {
         (one.address, one.priority, other.weight, &one.host).cmp(&(
@@ -176,24 +186,55 @@ async fn services(resolver: &TokioResolver, question: &DnsQuestion) -> Result<Na
     });
     answer.heard.dedup_by(|one, first| one.address == first.address);
     if answer.heard.is_empty() {
-        return Err(why.unwrap_or_else(|| "no host of the service has an address".to_owned()));
+        return Err(why.unwrap_or_else(|| "no host of the service has answered in time".to_owned()));
     }
-    Ok(NameAnswer { ttl, ..answer })
+    Ok(answer)
+}
+
+/// Port, priority and weight of the services on each host.
+type ByHost = BTreeMap<Arc<str>, Vec<(u16, u16, u16)>>;
+
+/// The hosts of a service, at most so many records; and how many there are more.
+fn hosts(records: &Lookup, most: usize) -> (ByHost, usize) {
+    let mut all = Vec::new();
+    for record in records.answers() {
+        if let RData::SRV(service) = &record.data
+            // RFC 2782: the root says that the service is not to be had here. Nobody listens at port 0.
+            && !service.target.is_root()
+            && service.port != 0
+        {
+            let host: Arc<str> = service.target.to_ascii().to_ascii_lowercase().into();
+            all.push((service.priority, std::cmp::Reverse(service.weight), host, service.port));
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    let omitted = all.len().saturating_sub(most);
+    let mut by_host = ByHost::new();
+    for (priority, std::cmp::Reverse(weight), host, port) in all.into_iter().take(most) {
+        by_host.entry(host).or_default().push((port, priority, weight));
+    }
+    (by_host, omitted)
 }
 
 /// The addresses of one host.
 struct OfHost {
-    addresses: Vec<std::net::IpAddr>,
+    addresses: Vec<IpAddr>,
     unheard: Vec<UnheardHost>,
     ttl: Duration,
     /// Why there are none.
     why: Option<String>,
 }
 
-async fn of_host(resolver: &TokioResolver, host: &Arc<str>, family: AddressFamily) -> OfHost {
+async fn of_host(
+    resolver: &TokioResolver,
+    host: &Arc<str>,
+    family: AddressFamily,
+    patience: Duration,
+) -> OfHost {
     let of = async |wanted: AddressFamily, kind: RecordType| {
         let is_asked = family == AddressFamily::Any || family == wanted;
-        if is_asked { look_up(resolver, host, kind).await } else { Found::None }
+        if is_asked { look_up(resolver, host, kind, patience).await } else { Found::None }
     };
     let (v4, v6) =
         tokio::join!(of(AddressFamily::V4, RecordType::A), of(AddressFamily::V6, RecordType::AAAA));
@@ -208,50 +249,70 @@ async fn of_host(resolver: &TokioResolver, host: &Arc<str>, family: AddressFamil
             }
             Found::Some(records) => {
                 all.ttl = all.ttl.min(shortest(&records));
-                let addresses = records.answers().iter().filter_map(|record| record.data.ip_addr());
-                all.addresses.extend(
-                    addresses.map(|ip| ip.to_canonical()).filter(|ip| is_usable(*ip) && seen.insert(*ip)),
-                );
+                // Of the kind that was asked for and of no other.
+                let addresses = records.answers().iter().filter_map(|record| match (&record.data, family) {
+                    (RData::A(address), AddressFamily::V4) => Some(IpAddr::V4(address.0)),
+                    (RData::AAAA(address), AddressFamily::V6) => Some(IpAddr::V6(address.0)),
+                    _ => None,
+                });
+                all.addresses.extend(addresses.filter(|ip| is_usable(*ip) && seen.insert(*ip)));
             }
         }
     }
     all
 }
 
-/// Whether anybody could be connected to there. Block lists answer with 0.0.0.0.
-fn is_usable(ip: std::net::IpAddr) -> bool {
-    !ip.is_unspecified() && !ip.is_multicast()
+/// Whether a server could be there. Block lists answer with 0.0.0.0; an address of a link says nothing without its link.
+fn is_usable(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => {
+            let [first, ..] = v4.octets();
+            first != 0 && first < 224
+        }
+        IpAddr::V6(v6) => {
+            let is_of_a_link = v6.segments()[0] & 0xffc0 == 0xfe80;
+            !v6.is_unspecified() && !v6.is_multicast() && !is_of_a_link && v6.to_ipv4_mapped().is_none()
+        }
+    }
 }
 
-async fn look_up(resolver: &TokioResolver, name: &str, kind: RecordType) -> Found {
-    let parsed = match Name::from_ascii(name) {
-        Ok(parsed) => parsed,
-        Err(error) => return Found::Failed(error.to_string()),
+async fn look_up(resolver: &TokioResolver, name: &str, kind: RecordType, patience: Duration) -> Found {
+    let Ok(parsed) = Name::from_ascii(name) else {
+        return Found::Failed("it is no name that DNS could know".to_owned());
     };
-    match resolver.lookup(parsed, kind).await {
-        Ok(records) if records.answers().iter().any(|record| record.record_type() == kind) => {
-            Found::Some(records)
-        }
-        // A chain of other names that ends nowhere.
-        Ok(_) => Found::None,
+    let Ok(answer) = timeout(patience, resolver.lookup(parsed, kind)).await else {
+        return Found::Failed(SILENCE.to_owned());
+    };
+    match answer {
+        Ok(records) => match records.message().metadata.response_code {
+            // A chain of other names that ends nowhere has none of that kind.
+            ResponseCode::NoError if records.answers().iter().any(|record| record.record_type() == kind) => {
+                Found::Some(records)
+            }
+            ResponseCode::NoError => Found::None,
+            code => Found::Failed(refused(code)),
+        },
         Err(NetError::Dns(DnsError::NoRecordsFound(none))) => match none.response_code {
             ResponseCode::NoError if none.soa.is_none() && none.ns.is_some() => {
                 Found::Failed("the server knows nothing of the name and refers to others (lame)".to_owned())
             }
             ResponseCode::NoError => Found::None,
-            ResponseCode::NXDomain => Found::Failed("the name does not exist (NXDOMAIN)".to_owned()),
             code => Found::Failed(refused(code)),
         },
         Err(NetError::Dns(DnsError::ResponseCode(code))) => Found::Failed(refused(code)),
-        Err(NetError::Timeout) => Found::Failed("no server has answered in time".to_owned()),
+        Err(NetError::Timeout) => Found::Failed(SILENCE.to_owned()),
         Err(NetError::NoConnections) => Found::Failed("no server can be reached".to_owned()),
-        Err(NetError::Io(error)) => Found::Failed(error.to_string()),
-        Err(error) => Found::Failed(error.to_string()),
+        Err(NetError::Io(error)) => Found::Failed(format!("no server can be reached: {}", error.kind())),
+        // What exactly is wrong with it is up to whoever sends it.
+        Err(_) => Found::Failed("what the server says makes no sense".to_owned()),
     }
 }
 
+const SILENCE: &str = "no server has answered in time";
+
 fn refused(code: ResponseCode) -> String {
     match code {
+        ResponseCode::NXDomain => "the name does not exist (NXDOMAIN)".to_owned(),
         ResponseCode::ServFail => "the server has failed (SERVFAIL)".to_owned(),
         ResponseCode::Refused => "the server refuses (REFUSED)".to_owned(),
         other => format!("the server answers {other}"),

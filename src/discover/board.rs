@@ -1,9 +1,9 @@
 //! What is known of all names, and the tasks that ask.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -11,25 +11,36 @@ use tokio::time::{sleep, timeout};
 
 use super::answer::NameAnswer;
 use super::asking::NameAsker;
-use super::merge::{HoldRules, KnownAddress, KnownAddresses};
+use super::known::KnownName;
+use super::merge::HoldRules;
 use super::pace::TtlBounds;
 use super::servers::{self, LOOK, RESOLV_CONF};
-use crate::config::model::discovery::{DnsKind, DnsQuestion, ResolverConfig};
-use crate::config::{FoundAddress, Loaded, WithFound};
+use crate::config::model::discovery::{DnsQuestion, ResolverConfig};
+use crate::config::{FoundAddress, LeftOut, Loaded, WithFound};
 use crate::events;
 use crate::lasting::again;
-use crate::telemetry::names::{KnownView, NameView};
+use crate::telemetry::names::NameView;
 use crate::tick::Tick;
 
 /// What gives the time.
 type Clock = fn() -> Tick;
 
+/// Nobody who puts a config into force waits longer for new names.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// For how long it is kept what is known of a name that no config has any more: a rollback brings it back, and DNS may be away.
+const KEPT: Duration = Duration::from_hours(1);
+/// Of how many of them.
+const MOST_KEPT: usize = 100;
+/// Addresses of one target that are told to be no backends.
+const TOLD: usize = 3;
+
 /// All names whose addresses are backends.
 ///
 /// Invariants of what is known:
 ///
-/// 1. A name is there from when a config is read that has it until no config in force has it any more.
-/// 2. There is at most one task for a name, which is the only one that takes in answers about it once it runs.
+/// 1. A name is there from when a config is read that has it until long after no config in force has it any more.
+/// 2. A name of the config in force has one task, which alone takes in answers about it, in their order, and only those that were asked for as the
+///    config in force says. One that has none yet is asked for as the config says that would bring it, so a config that is refused changes nothing.
 /// 3. Whoever has read `changes` and then asks what was found finds at least what that number stands for: the number grows after the
 ///    addresses have changed, under the same lock.
 #[derive(Debug)]
@@ -52,22 +63,21 @@ struct Inner {
 #[derive(Debug)]
 struct Names {
     config: ResolverConfig,
-    all: HashMap<DnsQuestion, KnownName>,
+    /// By what is asked for in its canonical form.
+    all: HashMap<DnsQuestion, NameEntry>,
     /// It looks at what the system says.
     looking: Option<Task>,
+    /// Addresses that are no backends.
+    left_out: HashSet<LeftOut>,
 }
 
 #[derive(Debug, Default)]
-struct KnownName {
-    addresses: KnownAddresses,
-    /// As those who make backends of them see them.
-    found: Arc<[FoundAddress]>,
-    ttl: Option<Duration>,
-    answered: Option<SystemTime>,
-    trouble: Option<(String, SystemTime)>,
-    failures: u32,
-    beyond: usize,
+struct NameEntry {
+    known: KnownName,
+    /// `None`: nobody asks, because no config in force has it, or does not have it yet.
     task: Option<Task>,
+    /// Since when no config in force has it any more; `None`: one has it, or will.
+    left: Option<Tick>,
 }
 
 /// A task that ends when this is dropped.
@@ -90,7 +100,8 @@ impl Discovery {
     /// The same with another one who asks, and another place where the system says who is asked.
     #[must_use]
     pub fn with(clock: Clock, asker: NameAsker, system: &Path) -> Discovery {
-        let names = Names { config: ResolverConfig::default(), all: HashMap::new(), looking: None };
+        let (all, left_out) = (HashMap::new(), HashSet::new());
+        let names = Names { config: ResolverConfig::default(), all, looking: None, left_out };
         let inner = Inner {
             clock,
             names: Mutex::new(names),
@@ -101,28 +112,44 @@ impl Discovery {
         Discovery { inner: Arc::new(inner) }
     }
 
-    /// Asks once for all names of `loaded` that were never asked for, and waits for that, as long as one question may take.
-    /// Whoever is not back by then is asked again by its task. Called inside of a runtime.
+    /// Asks once for all names of `loaded` that were never asked for, as `loaded` says, and waits for that for as long as one question may take,
+    /// but not for long: whoever is not back by then is asked by its task, once the config is in force. Nothing changes for names in force. Called
+    /// inside of a runtime.
     pub async fn meet(&self, loaded: &Loaded) {
-        let questions = loaded.questions();
-        if questions.is_empty() {
-            return;
-        }
-        let resolver = &loaded.config.resolver;
-        self.inner.go_by(resolver);
-        let mut unasked = tokio::task::JoinSet::new();
+        let config = &loaded.config.resolver;
+        let mut unasked = Vec::new();
         {
             let mut names = self.inner.names();
-            for question in questions {
-                let known = names.all.entry(question.clone()).or_default();
-                if known.ttl.is_none() && known.failures == 0 {
-                    let (inner, question) = (Arc::clone(&self.inner), question.clone());
-                    unasked.spawn(async move { inner.ask(&question).await });
+            for question in loaded.questions() {
+                let entry = names.all.entry(question.canonical()).or_default();
+                if entry.task.is_none() && !entry.known.was_asked() {
+                    entry.left = None;
+                    unasked.push(question.canonical());
                 }
             }
         }
-        // Who is slow is not waited for any longer; what comes then comes with the next question.
-        let _ = timeout(resolver.timeout, async { while unasked.join_next().await.is_some() {} }).await;
+        if unasked.is_empty() {
+            return;
+        }
+        let current = Arc::clone(&self.inner.asker.borrow());
+        let is_given = matches!(*current, NameAsker::Given(_));
+        let asker = if is_given { current } else { Arc::new(self.inner.asker_for(config)) };
+        let mut asking = tokio::task::JoinSet::new();
+        for question in unasked {
+            let (asker, most) = (Arc::clone(&asker), config.addresses);
+            asking.spawn(async move { (asker.ask(&question, most).await, question) });
+        }
+        let meeting = async {
+            while let Some(done) = asking.join_next().await {
+                // An error: it has panicked, which has been told.
+                let Ok((outcome, question)) = done else { continue };
+                let mut names = self.inner.names();
+                if let Some(entry) = names.all.get_mut(&question).filter(|entry| entry.task.is_none()) {
+                    self.inner.note(entry, &question, outcome, config);
+                }
+            }
+        };
+        let _ = timeout(config.timeout.min(PATIENCE), meeting).await;
     }
 
     /// The same before there is a control runtime, for a process that starts; gives `loaded` with what was found.
@@ -135,28 +162,33 @@ impl Discovery {
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(self.meet(&loaded));
-        // What it has opened ends with the runtime.
-        if matches!(**self.inner.asker.borrow(), NameAsker::Dns { .. }) {
-            self.inner.asker.send_replace(Arc::new(NameAsker::Nobody("nobody is asked any more".into())));
-        }
         Ok(Arc::unwrap_or_clone(self.expand(&Arc::new(loaded)).loaded))
     }
 
-    /// Has a task for each name of `loaded` and for no other; forgets what is known of others. Called inside of the control runtime.
+    /// Has a task for each name of `loaded` and for no other. What is known of others is kept for a while: their config may come back. Called inside
+    /// of the control runtime.
     pub fn follow(&self, loaded: &Loaded) {
-        let questions = loaded.questions();
+        let questions: Vec<DnsQuestion> =
+            loaded.questions().into_iter().map(DnsQuestion::canonical).collect();
         if !questions.is_empty() {
             self.inner.go_by(&loaded.config.resolver);
         }
+        let now = (self.inner.clock)();
         let mut names = self.inner.names();
-        names.all.retain(|known, _| questions.contains(&known));
-        for question in questions {
-            let known = names.all.entry(question.clone()).or_default();
-            if known.task.is_none() {
-                known.task = Some(self.inner.begin(question.clone()));
+        let wanted: HashSet<&DnsQuestion> = questions.iter().collect();
+        for (_, entry) in names.all.iter_mut().filter(|(name, _)| !wanted.contains(name)) {
+            entry.task = None;
+            entry.left.get_or_insert(now);
+        }
+        names.forget(now);
+        for question in &questions {
+            let entry = names.all.entry(question.clone()).or_default();
+            entry.left = None;
+            if entry.task.is_none() {
+                entry.task = Some(self.inner.begin(question.clone()));
             }
         }
-        let is_watched = !names.all.is_empty() && names.config.servers.is_empty();
+        let is_watched = !questions.is_empty() && names.config.servers.is_empty();
         match (is_watched, names.looking.is_some()) {
             (true, false) => names.looking = Some(self.inner.watch_system()),
             (false, true) => names.looking = None,
@@ -167,10 +199,31 @@ impl Discovery {
     /// `loaded` with what is known of its names.
     #[must_use]
     pub fn expand(&self, loaded: &Arc<Loaded>) -> WithFound {
-        let names = self.inner.names();
-        loaded.with_found(&|question| {
-            names.all.get(question).map(|known| Arc::clone(&known.found)).unwrap_or_default()
-        })
+        let asked: HashSet<DnsQuestion> =
+            loaded.questions().into_iter().map(DnsQuestion::canonical).collect();
+        let found: HashMap<DnsQuestion, Arc<[FoundAddress]>> = {
+            let names = self.inner.names();
+            let of = |question: DnsQuestion| {
+                let found = names.all.get(&question).map(|entry| Arc::clone(&entry.known.found));
+                (question, found.unwrap_or_default())
+            };
+            asked.into_iter().map(of).collect()
+        };
+        loaded.with_found(&|question| found.get(&question.canonical()).cloned().unwrap_or_default())
+    }
+
+    /// Notes which addresses are no backends. Gives those that are new among them, each target's first few: of more nobody wants to read.
+    #[must_use]
+    pub fn leave_out(&self, all: Vec<LeftOut>) -> Vec<LeftOut> {
+        let mut names = self.inner.names();
+        let before = std::mem::replace(&mut names.left_out, all.iter().cloned().collect());
+        let mut told: HashMap<String, usize> = HashMap::new();
+        let is_new = |one: &LeftOut| {
+            let count = told.entry(one.target.clone()).or_default();
+            *count += 1;
+            !before.contains(one) && *count <= TOLD
+        };
+        all.into_iter().filter(is_new).collect()
     }
 
     /// A number that grows with each change of what is known.
@@ -183,9 +236,23 @@ impl Discovery {
     #[must_use]
     pub fn view(&self) -> Vec<NameView> {
         let names = self.inner.names();
-        let mut all: Vec<NameView> = names.all.iter().map(|(question, known)| known.view(question)).collect();
+        let present = names.all.iter().filter(|(_, entry)| entry.left.is_none());
+        let mut all: Vec<NameView> = present.map(|(question, entry)| entry.known.view(question)).collect();
         all.sort_by(|one, other| one.question.cmp(&other.question));
         all
+    }
+}
+
+impl Names {
+    /// Forgets names that nobody has wanted for long, and the oldest of too many.
+    fn forget(&mut self, now: Tick) {
+        self.all.retain(|_, entry| entry.left.is_none_or(|left| now.since(left) < KEPT));
+        let mut left: Vec<(Tick, DnsQuestion)> =
+            self.all.iter().filter_map(|(name, entry)| Some((entry.left?, name.clone()))).collect();
+        left.sort_unstable();
+        for (_, name) in left.iter().take(left.len().saturating_sub(MOST_KEPT)) {
+            self.all.remove(name);
+        }
     }
 }
 
@@ -204,13 +271,13 @@ impl Inner {
             return;
         }
         names.config = config.clone();
-        drop(names);
         if !is_given {
-            self.asker.send_replace(Arc::new(NameAsker::new(
-                config,
-                servers::system_text(&self.system).as_deref(),
-            )));
+            self.asker.send_replace(Arc::new(self.asker_for(config)));
         }
+    }
+
+    fn asker_for(&self, config: &ResolverConfig) -> NameAsker {
+        NameAsker::new(config, servers::system_text(&self.system).as_deref())
     }
 
     fn begin(self: &Arc<Self>, question: DnsQuestion) -> Task {
@@ -224,28 +291,47 @@ impl Inner {
     async fn keep_asking(&self, question: &DnsQuestion) {
         let mut askers = self.asker.subscribe();
         // Somebody may have asked for it a moment ago, when the config was read.
-        let mut pause = self.names().all.get(question).and_then(|known| known.ttl).unwrap_or_default();
+        let now = (self.clock)();
+        let mut pause =
+            self.names().all.get(question).map(|entry| entry.known.holds(now)).unwrap_or_default();
         loop {
             tokio::select! {
                 () = sleep(pause) => {}
                 // Others may know more.
                 Ok(()) = askers.changed() => {}
             }
-            askers.mark_unchanged();
-            pause = self.ask(question).await;
+            let asker = Arc::clone(&askers.borrow_and_update());
+            let most = self.names().config.addresses;
+            let outcome = tokio::select! {
+                outcome = asker.ask(question, most) => outcome,
+                // Whoever is not asked any more need not be waited for.
+                Ok(()) = askers.changed() => {
+                    pause = Duration::ZERO;
+                    continue;
+                }
+            };
+            let mut names = self.names();
+            let Names { config, all, .. } = &mut *names;
+            pause = match all.get_mut(question) {
+                Some(entry) => self.note(entry, question, outcome, config),
+                // Nobody wants it any more: this task is about to end.
+                None => PATIENCE,
+            };
         }
     }
 
-    /// Asks once, and takes in what comes. Gives the pause until the next time.
-    async fn ask(&self, question: &DnsQuestion) -> Duration {
-        let asker = Arc::clone(&self.asker.borrow());
-        let outcome = asker.ask(question).await;
+    /// Takes in what has come of a question. Gives the pause until the next one.
+    fn note(
+        &self,
+        entry: &mut NameEntry,
+        question: &DnsQuestion,
+        outcome: Result<NameAnswer, String>,
+        config: &ResolverConfig,
+    ) -> Duration {
         let now = (self.clock)();
-        let mut names = self.names();
-        let Names { config, all, .. } = &mut *names;
         let bounds = TtlBounds { min: config.ttl_min, max: config.ttl_max };
         let rules = HoldRules { hold: config.hold, most: config.addresses };
-        let Some(known) = all.get_mut(question) else { return bounds.max };
+        let known = &mut entry.known;
         match outcome {
             Ok(answer) => {
                 let ttl = bounds.bound(answer.ttl);
@@ -255,8 +341,8 @@ impl Inner {
                 ttl
             }
             Err(why) => {
-                known.fail(question, why);
-                bounds.after_failures(known.failures)
+                known.fail(question, why, now);
+                bounds.after_failures(known.failures())
             }
         }
     }
@@ -272,100 +358,14 @@ impl Inner {
                 if now == before {
                     continue;
                 }
-                let config = inner.names().config.clone();
                 events::resolvers_changed(&inner.system);
+                let config = inner.names().config.clone();
                 inner.asker.send_replace(Arc::new(NameAsker::new(&config, now.as_deref())));
                 before = now;
             }
         };
         Task(tokio::spawn(again("who is asked for names", watching)).abort_handle())
     }
-}
-
-impl KnownName {
-    /// Takes in a good answer, whose TTL is within its bounds. Says whether anything differs.
-    fn take(&mut self, question: &DnsQuestion, answer: &NameAnswer, rules: HoldRules, now: Tick) -> bool {
-        let merged = self.addresses.take(answer, rules, now);
-        if merged.beyond > 0 && self.beyond == 0 {
-            events::name_has_too_many(question, merged.beyond, rules.most);
-        }
-        if self.trouble.take().is_some() {
-            events::name_found_again(question, self.addresses.len());
-        }
-        (self.beyond, self.failures) = (merged.beyond, 0);
-        (self.ttl, self.answered) = (Some(answer.ttl), Some(SystemTime::now()));
-        if merged.differs() {
-            self.found = found(question, &self.addresses).into();
-        }
-        merged.differs()
-    }
-
-    /// There was no good answer.
-    fn fail(&mut self, question: &DnsQuestion, why: String) {
-        self.failures = self.failures.saturating_add(1);
-        let (since, is_new) = match self.trouble.take() {
-            Some((before, since)) => (since, before != why),
-            None => (SystemTime::now(), true),
-        };
-        if is_new {
-            events::name_not_found(question, &why, self.addresses.len());
-        }
-        self.trouble = Some((why, since));
-    }
-
-    fn view(&self, question: &DnsQuestion) -> NameView {
-        let of = |(address, known): (&std::net::SocketAddr, &KnownAddress)| KnownView {
-            address: if address.port() == 0 { address.ip().to_string() } else { address.to_string() },
-            absent: known.absent,
-        };
-        NameView {
-            question: question.clone(),
-            addresses: self.addresses.iter().map(of).collect(),
-            ttl: self.ttl,
-            answered_ms: self.answered.map(since_1970),
-            trouble: self.trouble.as_ref().map(|(why, since)| (why.clone(), since_1970(*since))),
-            beyond: self.beyond,
-        }
-    }
-}
-
-/// Milliseconds since 1970.
-fn since_1970(time: SystemTime) -> u64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The addresses as backends are made of them. Weights of SRV records (RFC 2782: 0 to 65,535, where 0 is a little) become ours; of their
-/// priorities only the order counts.
-fn found(question: &DnsQuestion, known: &KnownAddresses) -> Vec<FoundAddress> {
-    let is_service = question.kind == DnsKind::Services;
-    let mut heaviest: std::collections::BTreeMap<u16, u16> = std::collections::BTreeMap::new();
-    for (_, one) in known.iter() {
-        let most = heaviest.entry(one.priority).or_default();
-        *most = one.weight.max(*most);
-    }
-    let tiers: HashMap<u16, u8> = heaviest
-        .keys()
-        .enumerate()
-        .map(|(tier, priority)| (*priority, u8::try_from(tier).unwrap_or(u8::MAX)))
-        .collect();
-    let of = |(address, one): (&std::net::SocketAddr, &KnownAddress)| FoundAddress {
-        address: *address,
-        weight: is_service
-            .then(|| scaled(one.weight, heaviest.get(&one.priority).copied().unwrap_or_default())),
-        tier: tiers.get(&one.priority).copied().unwrap_or_default(),
-    };
-    known.iter().map(of).collect()
-}
-
-/// A weight among others of which the heaviest is `most`, from 1 to 256.
-fn scaled(weight: u16, most: u16) -> u16 {
-    use crate::config::model::Portion;
-    if most <= Portion::WEIGHT_MAX {
-        return weight.max(1);
-    }
-    let share = u32::from(weight) * u32::from(Portion::WEIGHT_MAX) / u32::from(most);
-    u16::try_from(share).unwrap_or(Portion::WEIGHT_MAX).max(1)
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ const SHARES: u32 = 3;
 /// Invariants:
 ///
 /// 1. Once there was a good answer, there is an address. Nothing but a good answer changes which.
-/// 2. An address that the latest good answer has is among them, unless there are more than the most; then the lowest are, those that were there
-///    before first.
+/// 2. An address that the latest good answer has is among them, unless there are more than the most: then those stay that were there, and others wait
+///    until one of them has left; only an answer of which nobody is known makes its own room.
 /// 3. Each address that it lacks says for how long good answers have lacked it, which is less than what it takes to leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownAddresses {
@@ -103,11 +103,16 @@ impl KnownAddresses {
         self.answered = Some(now);
         let present: BTreeMap<SocketAddr, &HeardAddress> =
             answer.heard.iter().map(|one| (one.address, one)).collect();
+        let mut unheard = Vec::new();
         let is_unheard = |address: &SocketAddr, known: &KnownAddress| {
             answer.unheard.iter().any(|unheard| unheard.covers(&known.host, address.ip()))
         };
         self.all.retain(|address, known| {
-            if present.contains_key(address) || is_unheard(address, known) {
+            if present.contains_key(address) {
+                return true;
+            }
+            if is_unheard(address, known) {
+                unheard.push(*address);
                 return true;
             }
             let absent = known.absent.map_or(Duration::ZERO, |before| before + share);
@@ -122,7 +127,7 @@ impl KnownAddresses {
                 merged.is_other |= known.hear(one);
             }
         }
-        self.make_room(&present, rules.most, &mut merged);
+        self.make_room(&present, &unheard, rules.most, &mut merged);
         for (address, one) in present {
             if self.all.contains_key(&address) {
                 continue;
@@ -137,17 +142,22 @@ impl KnownAddresses {
         merged
     }
 
-    /// Has addresses that the answer lacks make way for those that it has, the longest absent first; and all that is too much leave.
-    fn make_room(&mut self, present: &BTreeMap<SocketAddr, &HeardAddress>, most: usize, merged: &mut Merged) {
-        let new = present.keys().filter(|address| !self.all.contains_key(address)).count();
-        let too_many = (self.all.len() + new).saturating_sub(most);
-        if too_many == 0 {
-            return;
-        }
+    /// Has all that is too much leave; and where nobody of the answer is known yet, those that it lacks make way for it, the longest absent first.
+    fn make_room(
+        &mut self,
+        present: &BTreeMap<SocketAddr, &HeardAddress>,
+        is_unheard: &[SocketAddr],
+        most: usize,
+        merged: &mut Merged,
+    ) {
+        // The most may be less than it was.
+        let is_new = present.keys().all(|address| !self.all.contains_key(address));
+        let room_for = if is_new { present.len().min(most) } else { 0 };
+        let too_many = (self.all.len() + room_for).saturating_sub(most);
         let mut absent: Vec<(Duration, SocketAddr)> = self
             .all
             .iter()
-            .filter(|(address, _)| !present.contains_key(address))
+            .filter(|(address, _)| !present.contains_key(address) && !is_unheard.contains(address))
             .map(|(address, known)| (known.absent.unwrap_or_default(), *address))
             .collect();
         absent.sort_unstable_by(|one, other| other.cmp(one));
@@ -155,7 +165,6 @@ impl KnownAddresses {
             self.all.remove(&address);
             merged.left += 1;
         }
-        // The most may be less than it was.
         while self.all.len() > most {
             self.all.pop_last();
             merged.left += 1;

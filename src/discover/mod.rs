@@ -7,6 +7,7 @@
 mod answer;
 mod asking;
 mod board;
+mod known;
 pub mod merge;
 pub mod pace;
 mod servers;

@@ -79,7 +79,14 @@ pub fn found_refused(reason: &str) {
     );
 }
 
-/// Logs, for whoever debugs, that an address of a name is no backend.
+/// Logs that an address of a name is no backend.
 pub fn address_left_out(target: &str, backend: &str, reason: &str) {
-    tracing::debug!(target, backend, reason, "{target}/{backend} is no backend: {reason}");
+    tracing::warn!(
+        kind = EventKind::AddressLeftOut.name(),
+        target,
+        backend,
+        reason,
+        "{}",
+        sentence("", &[target, backend], " is no backend: ", reason, "")
+    );
 }

@@ -43,6 +43,7 @@ kinds! {
     NameFound "name_found" "It gives some again.",
     NameTooLong "name_too_long" "A name has more addresses than it may.",
     ResolversChanged "resolvers_changed" "The system names others who are asked for names.",
+    AddressLeftOut "address_left_out" "An address of a name is no backend.",
     FoundRefused "found_refused" "What DNS says can't be put into force now.",
     Refused "refused" "Requests or connections were refused for want of room.",
     AcceptFailed "accept_failed" "Connections can't be accepted.",

@@ -221,6 +221,7 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         name_has_too_many(&asks, 1_000, 10_000);
         resolvers_changed(Path::new(long));
         found_refused(long);
+        address_left_out(long, long, long);
         keys_fetched(long, long, 1_000);
         keys_not_fetched(long, long, long, false);
         keys_not_fetched(long, long, long, true);
@@ -238,7 +239,7 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         refused(&refusals, hours);
     });
     let said = said.lock().expect("no panic");
-    assert_eq!(said.len(), 36, "{said:#?}");
+    assert_eq!(said.len(), 44, "{said:#?}");
     for sentence in &*said {
         assert!(sentence.chars().count() <= SENTENCE, "{}: {sentence}", sentence.chars().count());
     }

@@ -288,7 +288,10 @@ impl RunningConfig {
         force: &mut ConfigInForce,
         occasion: Occasion<'_>,
     ) -> Result<Plan, Refusal> {
-        let file = self.with_found(&file).await;
+        let file = match occasion {
+            Occasion::Found => file,
+            _ => self.with_found(&file).await,
+        };
         let taken = self.take_with_found(file, force, occasion).await;
         self.follow_these(force);
         taken
@@ -319,6 +322,7 @@ impl RunningConfig {
             Occasion::Reread => events::reloaded(&plan.lines()),
             Occasion::Apply { who, window } => events::applied(who, window, &plan.lines()),
             Occasion::Rollback(why) => events::rolled_back(why, &plan.lines()),
+            Occasion::Found if plan.verdict == PlanVerdict::Unchanged => {}
             Occasion::Found => events::backends_found(&plan.lines()),
         }
         self.tell_swap(&reloaded);

@@ -46,7 +46,12 @@ fn addresses_that_come_and_go_leave_no_byte_and_no_series_behind() {
             priority: 0,
             weight: 0,
         };
-        Ok(NameAnswer { heard: (0..AT_ONCE).map(heard).collect(), unheard: Vec::new(), ttl: Duration::ZERO })
+        Ok(NameAnswer {
+            heard: (0..AT_ONCE).map(heard).collect(),
+            unheard: Vec::new(),
+            omitted: 0,
+            ttl: Duration::ZERO,
+        })
     };
     let discovery = Discovery::with(now, NameAsker::Given(Arc::new(given)), Path::new("/nowhere"));
     let folder_of = folder.path().to_owned();

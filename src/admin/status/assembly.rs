@@ -12,6 +12,7 @@ use super::report::{
     TargetReport, TrafficReport, UpstreamReport, WebhookReport,
 };
 use super::wall::WallTime;
+use crate::config::model::discovery::DnsQuestion;
 use crate::config::model::tls::{Identity, UnknownSni};
 use crate::config::model::{Balance, Protocol};
 use crate::snapshot::{Listener, Snapshot};
@@ -150,6 +151,9 @@ impl Sources {
         let since = self.moment(overview.since.max(oldest));
         let reading = self.readings.target(target.id);
         let mut reason = format!("{} of {} backends get requests", overview.left, overview.of);
+        if target.backends.is_empty() {
+            "no address is known of its names".clone_into(&mut reason);
+        }
         if overview.panics {
             reason += "; so few are left that outliers get some again";
         }
@@ -188,8 +192,10 @@ impl Sources {
 
     fn names(&self, target: &Arc<Target>) -> Vec<NameReport> {
         let sources = target.config.sources.iter();
-        let known = sources.filter_map(|source| self.names.iter().find(|name| name.question == source.asks));
-        known.map(|name| named(name, self.wall.ms(self.now))).collect()
+        let known = sources.filter_map(|source| {
+            Some((source, self.names.iter().find(|name| name.question == source.asks.canonical())?))
+        });
+        known.map(|(source, name)| named(&source.asks, name, self.wall.ms(self.now))).collect()
     }
 
     fn backends(&self, target: &Arc<Target>) -> Vec<BackendReport> {
@@ -350,11 +356,11 @@ fn millis(span: Duration) -> f64 {
     (nanos(span) / 1_000) as f64 / 1_000.0
 }
 
-fn named(name: &NameView, now_ms: u64) -> NameReport {
+fn named(asks: &DnsQuestion, name: &NameView, now_ms: u64) -> NameReport {
     let age = |at_ms: u64| now_ms.saturating_sub(at_ms);
     let addresses = &name.addresses;
     NameReport {
-        name: name.question.to_string(),
+        name: asks.to_string(),
         asked_as: name.question.kind.as_str().to_owned(),
         addresses: addresses.iter().map(|one| one.address.clone()).collect(),
         lacked: addresses.iter().filter(|one| one.absent.is_some()).map(|one| one.address.clone()).collect(),

@@ -1,13 +1,13 @@
 //! What was found, as if the file listed it: backends of names that DNS was asked for, held to what those of the file are held to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::Loaded;
 use super::effective::{Effective, EffectiveRows};
 use super::model::discovery::{BackendSource, DnsKind, DnsQuestion, FoundBy};
-use super::model::{BackendAddress, ListenerConfig, Portion, TargetConfig};
+use super::model::{BackendAddress, Bind, Config, Portion, TargetConfig};
 use super::origin::{Origin, Spot, Written};
 use super::raw::{RawBackend, RawPlace, RawPortion};
 use super::report::Report;
@@ -34,7 +34,7 @@ pub struct WithFound {
 }
 
 /// An address that is no backend.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeftOut {
     /// The name of its target.
     pub target: String,
@@ -52,7 +52,8 @@ impl Loaded {
         all.map(|source| &source.asks).filter(|asks| seen.insert(*asks)).collect()
     }
 
-    /// The config with these addresses of its names, and no others, whatever was found before; `found` gives them in an order that says nothing about who was found first.
+    /// The config with these addresses of its names, and no others, whatever was found before; `found` gives them in an order that says nothing
+    /// about who was found first.
     #[must_use]
     pub fn with_found(self: &Arc<Self>, found: &dyn Fn(&DnsQuestion) -> Arc<[FoundAddress]>) -> WithFound {
         let base = self.unfound.as_ref().unwrap_or(self);
@@ -61,22 +62,22 @@ impl Loaded {
             return with;
         }
         let mut loaded = Loaded { unfound: Some(Arc::clone(base)), ..Loaded::clone(base) };
-        let binds = |listeners: &[ListenerConfig], name: &str| {
-            let own = listeners.iter().find(|listener| listener.name == name);
-            own.map(|listener| listener.binds.clone()).unwrap_or_default()
-        };
+        let places = RowPlaces::of(&base.effective);
+        let doors = doors(&base.config);
+        let mut new_rows = Vec::new();
         for (target, rules) in loaded.config.targets.iter_mut().zip(loaded.backend_rules.iter()) {
             if target.sources.is_empty() {
                 continue;
             }
-            let binds = binds(&loaded.config.listeners, &target.name);
+            let Some(place) = places.by_target.get(target.name.as_str()) else { continue };
+            let binds = doors.get(target.name.as_str()).map(Vec::as_slice).unwrap_or_default();
             let mut rows = EffectiveRows::default();
             let mut seen: HashSet<BackendAddress> =
                 target.backends.iter().map(|backend| identity(&backend.address)).collect();
-            let prefix = format!("targets.{}.", target.name);
-            let mut number = first_free(&loaded.effective, &prefix);
+            let mut number = place.free;
             for source in std::mem::take(&mut target.sources) {
-                let origin = origin(&loaded.effective, &prefix, &source);
+                let origin =
+                    place.origins.get(&source.number).map_or(Origin::Default, |origin| (*origin).clone());
                 let by = Arc::new(FoundBy { asks: source.asks.clone() });
                 for one in found(&source.asks).iter() {
                     let backend = written(&source, &by, one, origin.clone());
@@ -84,7 +85,7 @@ impl Loaded {
                     let why = if !seen.insert(identity(address)) {
                         Some("the target has this address already")
                     } else if binds.iter().any(|bind| leads_to(address, bind)) {
-                        Some("the target itself listens there")
+                        Some("a listener that leads to the target is there")
                     } else {
                         None
                     };
@@ -98,10 +99,74 @@ impl Loaded {
                 }
                 target.sources.push(source);
             }
-            splice(&mut loaded.effective, &prefix, rows.into_list());
+            new_rows.push((place.end, rows.into_list()));
         }
+        new_rows.sort_by_key(|(end, _)| *end);
+        let mut rows = Vec::with_capacity(base.effective.len());
+        let mut at = 0;
+        for (end, new) in new_rows {
+            rows.extend_from_slice(&base.effective[at..end]);
+            rows.extend(new);
+            at = end;
+        }
+        rows.extend_from_slice(&base.effective[at..]);
+        loaded.effective = rows;
         with.loaded = Arc::new(loaded);
         with
+    }
+}
+
+/// Where the listeners are by which clients come to each target.
+fn doors(config: &Config) -> HashMap<&str, Vec<&Bind>> {
+    let mut doors: HashMap<&str, Vec<&Bind>> = HashMap::new();
+    for listener in &config.listeners {
+        let targets: HashSet<&str> = listener.routes.iter().flat_map(|route| route.targets()).collect();
+        for target in targets {
+            doors.entry(target).or_default().extend(&listener.binds);
+        }
+    }
+    doors
+}
+
+/// Where the rows of targets with sources are.
+struct RowPlaces<'r> {
+    by_target: HashMap<&'r str, RowPlace<'r>>,
+}
+
+#[derive(Default)]
+struct RowPlace<'r> {
+    /// The number behind that of the last item of the list.
+    free: usize,
+    /// Behind the last row of an item.
+    end: usize,
+    /// Where the sources are written, by their numbers.
+    origins: HashMap<usize, &'r Origin>,
+}
+
+impl<'r> RowPlaces<'r> {
+    fn of(rows: &'r [Effective]) -> RowPlaces<'r> {
+        const BACKENDS: &str = ".backends[";
+        let mut by_target: HashMap<&str, RowPlace<'_>> = HashMap::new();
+        for (at, row) in rows.iter().enumerate() {
+            let Some(rest) = row.path.strip_prefix("targets.") else { continue };
+            let Some((target, rest)) =
+                rest.rfind(BACKENDS).map(|dot| (&rest[..dot], &rest[dot + BACKENDS.len()..]))
+            else {
+                continue;
+            };
+            let Some((Ok(number), key)) =
+                rest.split_once("].").map(|(number, key)| (number.parse::<usize>(), key))
+            else {
+                continue;
+            };
+            let place = by_target.entry(target).or_default();
+            place.free = place.free.max(number + 1);
+            place.end = at + 1;
+            if [DnsKind::Addresses, DnsKind::Services].iter().any(|kind| kind.as_str() == key) {
+                place.origins.insert(number, &row.origin);
+            }
+        }
+        RowPlaces { by_target }
     }
 }
 
@@ -153,27 +218,4 @@ fn written(source: &BackendSource, by: &Arc<FoundBy>, one: &FoundAddress, origin
         found: Some(Arc::clone(by)),
         number: None,
     }
-}
-
-/// The number behind that of the last item of the target's list.
-fn first_free(rows: &[Effective], prefix: &str) -> usize {
-    let numbers = rows.iter().filter_map(|row| {
-        let rest = row.path.strip_prefix(prefix)?.strip_prefix("backends[")?;
-        rest.split_once(']')?.0.parse::<usize>().ok()
-    });
-    numbers.max().map_or(0, |last| last + 1)
-}
-
-/// Where the source is written.
-fn origin(rows: &[Effective], prefix: &str, source: &BackendSource) -> Origin {
-    let path = format!("{prefix}backends[{}].{}", source.number, source.asks.kind.as_str());
-    rows.iter().find(|row| row.path == path).map_or(Origin::Default, |row| row.origin.clone())
-}
-
-/// Puts `new` behind the last row of the target's backends.
-pub(super) fn splice(rows: &mut Vec<Effective>, prefix: &str, new: Vec<Effective>) {
-    let is_backend =
-        |row: &Effective| row.path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with("backends["));
-    let end = rows.iter().rposition(is_backend).map_or(rows.len(), |last| last + 1);
-    rows.splice(end..end, new);
 }

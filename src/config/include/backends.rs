@@ -1,9 +1,10 @@
 //! Files of backends: what is in one stands behind the item of `backends` that names it, as if it were written there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::config::error::quoted;
 use crate::config::files::FileRole;
 use crate::config::files::fence::PathUse;
 use crate::config::origin::{Place, SourceFile};
@@ -17,8 +18,8 @@ use super::text::{Instead, Unreadable, read};
 pub(super) struct BackendFiles<'r> {
     pub(super) instead: &'r Instead,
     pub(super) environment: Environment<'r>,
-    /// What is in each; `None`: there is a fault, which has been reported.
-    pub(super) known: HashMap<PathBuf, Option<Vec<Node>>>,
+    /// How long each is, by its real path, and what is in it; `None`: there is a fault, which has been reported.
+    pub(super) known: HashMap<PathBuf, Option<(u64, Vec<Node>)>>,
 }
 
 impl BackendFiles<'_> {
@@ -28,27 +29,51 @@ impl BackendFiles<'_> {
             if !list.iter().any(|item| named(item).is_some()) {
                 continue;
             }
+            let mut here = HashSet::new();
             for item in std::mem::take(list) {
                 let file = named(&item);
                 list.push(item);
                 let Some((text, place)) = file else { continue };
-                list.extend(self.content(&text, place, left, report));
+                let path = report.source(place.file).folder().join(&text);
+                let path = std::fs::canonicalize(&path).unwrap_or(path);
+                if !here.insert(path.clone()) {
+                    report
+                        .at(place, format!("{} is there twice in one list", quoted(&text)))
+                        .note("remove one of them");
+                    continue;
+                }
+                list.extend(self.content(path, &text, place, left, report));
             }
         }
     }
 
     /// The backends of one file.
-    fn content(&mut self, text: &str, place: Place, left: &mut u64, report: &mut Report) -> Vec<Node> {
+    fn content(
+        &mut self,
+        identity: PathBuf,
+        text: &str,
+        place: Place,
+        left: &mut u64,
+        report: &mut Report,
+    ) -> Vec<Node> {
         let path = report.source(place.file).folder().join(text);
-        if let Some(known) = self.known.get(&path) {
-            return known.clone().unwrap_or_default();
+        if let Some(known) = self.known.get(&identity) {
+            // What is copied counts as if it were written again.
+            let Some((length, items)) = known else { return Vec::new() };
+            if *length > *left {
+                Unreadable::TooLarge.tell(&path, Some((place, &format!("`{}`", path.display()))), report);
+                return Vec::new();
+            }
+            *left -= length;
+            return items.clone();
         }
+        let before = *left;
         let content = if report.names(&path, PathUse::Backends, Some(place)) {
             self.read(&path, place, left, report)
         } else {
             None
         };
-        self.known.insert(path, content.clone());
+        self.known.insert(identity, content.clone().map(|items| (before - *left, items)));
         content.unwrap_or_default()
     }
 
@@ -92,7 +117,9 @@ impl BackendFiles<'_> {
                 }
             }
             _ => {
-                report.at(root_place, format!("what is in {subject} is no list")).expected(expected);
+                report
+                    .at(root_place, format!("what is in {subject} is neither a list nor `backends` alone"))
+                    .expected(expected);
                 return None;
             }
         };

@@ -85,6 +85,13 @@ fn what_cannot_be_found_is_told_at_its_place() {
         (with("{dns: app.internal}"), "this backend has a `dns` and no `port`"),
         (with("{dns: 10.0.0.7, port: 80}"), "`dns` is `10.0.0.7`, which is an address and no name"),
         (with("{dns: '::1', port: 80}"), "`dns` is `::1`, which is an address and no name"),
+        (with("{dns: '[::1]', port: 80}"), "`dns` is `[::1]`, which is an address and no name"),
+        (with("{dns: a, port: 80, weight: 0}"), "all backends of the target `web` have the weight 0"),
+        (
+            with("{dns: a, port: 80}, {dns: a., port: 80, family: ipv6}"),
+            "the name `a.` is there twice in the target `web`",
+        ),
+        (with("{srv: _a._b}"), "`srv` is `_a._b`, which has no domain behind the service and the protocol"),
         (with("{dns: 'a b', port: 80}"), "`dns` is `a b`, which is no name that DNS could know"),
         (with("{dns: 'http://a', port: 80}"), "`dns` is `http://a`, which is no name that DNS could know"),
         (
@@ -112,7 +119,7 @@ fn what_cannot_be_found_is_told_at_its_place() {
         (with("{srv: _http._tcp.a, port: 80}"), "`srv` and `port` in one backend"),
         (with("{srv: _http._tcp.a, weight: 2}"), "`srv` and `weight` in one backend"),
         (with("{srv: _http._tcp.a, dns: b}"), "`srv` and `dns` in one backend"),
-        (with("{srv: _http._tcp.a, file: b}"), "`srv` and `file` in one backend"),
+        (with(&format!("{{srv: _http._tcp.a, file: {}}}", list())), "`srv` and `file` in one backend"),
         (
             with("{host: 127.0.0.1, port: 80, family: ipv4}"),
             "`family` says which addresses of a `dns` or `srv` count",
@@ -131,9 +138,7 @@ fn what_cannot_be_found_is_told_at_its_place() {
         (resolver("servers: []"), "`servers` is an empty list"),
         (resolver("timeout: 0s"), "`timeout` is 0s, which is too small"),
         (resolver("attempts: 0"), "`attempts` is 0, which is too small"),
-        (resolver("ttl_min: 10m"), ""),
         (resolver("ttl_min: 10m, ttl_max: 1m"), "`ttl_max` is 1m, which is less than `ttl_min` (10m)"),
-        (resolver("ttl_max: 500ms"), ""),
         (resolver("addresses: 0"), "`addresses` is 0, which is too small"),
         (resolver("addresses: 1000000"), "`addresses` is 1000000, which is too large"),
         (resolver("nameservers: 10.0.0.53"), "unknown key `nameservers` in `resolver`"),
@@ -143,8 +148,14 @@ fn what_cannot_be_found_is_told_at_its_place() {
         ),
     ];
     for (text, wanted) in table {
-        let wanted: &[&str] = if wanted.is_empty() { &[] } else { &[wanted] };
-        assert_eq!(messages(&text, &Flags::default()), wanted, "{text}");
+        assert_eq!(messages(&text, &Flags::default()), [wanted], "{text}");
+    }
+    for text in [
+        with("{dns: a, port: 80, family: ipv4}, {dns: a, port: 80, family: ipv6}"),
+        resolver("ttl_min: 10m"),
+        resolver("ttl_max: 500ms"),
+    ] {
+        assert!(load_with(&text, &Flags::default()).is_ok(), "{text}");
     }
 }
 
@@ -214,7 +225,7 @@ fn an_address_where_the_target_itself_listens_is_left_out() {
     let addresses: Arc<[FoundAddress]> =
         [found("127.0.0.1:0", None, 0), found("127.0.0.2:0", None, 0)].into();
     let with = loaded.with_found(&|_| Arc::clone(&addresses));
-    assert_eq!(with.left_out[0].why, "the target itself listens there");
+    assert_eq!(with.left_out[0].why, "a listener that leads to the target is there");
     assert_eq!(with.loaded.config.targets[0].backends.len(), 1);
 }
 
@@ -242,8 +253,11 @@ fn files_of_backends_are_a_part_of_the_list() {
     let table = [
         ("", "t.yaml:5: `./more.yaml` is empty"),
         ("[]", "more.yaml:1: the list in `./more.yaml` is empty"),
-        ("# later\n", "more.yaml:1: what is in `./more.yaml` is no list"),
-        ("host: a\nport: 1\n", "more.yaml:1: what is in `./more.yaml` is no list"),
+        ("# later\n", "more.yaml:1: what is in `./more.yaml` is neither a list nor `backends` alone"),
+        (
+            "host: a\nport: 1\n",
+            "more.yaml:1: what is in `./more.yaml` is neither a list nor `backends` alone",
+        ),
         ("backends: a\n", "more.yaml:1: `backends` in `./more.yaml` is no list"),
         ("- {host: a, prot: 1}\n", "more.yaml:1: unknown key `prot` in a backend"),
         ("- {host: a, port: 1}\n- {file: other.yaml}\n", "more.yaml:2: a file of backends names another one"),

@@ -191,6 +191,8 @@ fn backends(
     if raw.sources.is_empty() {
         balance::refuse_all_idle(name, &written.value, report);
         warn_of_nobody_in_service(name, &written.value, report);
+    } else {
+        discovery::refuse_all_idle(raw, &written.value, report);
     }
     backends
 }

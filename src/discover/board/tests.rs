@@ -31,7 +31,7 @@ fn answer(ttl: u64, numbers: impl IntoIterator<Item = u16>) -> Result<NameAnswer
     if heard.is_empty() {
         return Err("the name has no addresses".into());
     }
-    Ok(NameAnswer { heard, unheard: Vec::new(), ttl: Duration::from_secs(ttl) })
+    Ok(NameAnswer { heard, unheard: Vec::new(), omitted: 0, ttl: Duration::from_secs(ttl) })
 }
 
 /// What is said when somebody asks after so many seconds, for the so manieth time.
@@ -134,7 +134,7 @@ async fn a_hundred_thousand_addresses_in_ten_minutes_are_a_thousand_at_a_time() 
     })
     .await;
     assert_eq!((seen.failures, seen.late), (0, 0), "{seen:?}");
-    assert!(seen.known <= 1_000 && seen.changes > 500, "{seen:?}");
+    assert!(seen.known <= 1_000 && seen.changes > 200, "{seen:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,5 +161,9 @@ async fn a_name_that_no_config_has_any_more_is_forgotten_and_asked_for_no_more()
     let before = asked.load(Ordering::Relaxed);
     sleep(Duration::from_mins(1)).await;
     assert_eq!((discovery.view().len(), asked.load(Ordering::Relaxed)), (0, before));
+    // Its config may come back while DNS is away; later nobody remembers.
+    assert_eq!(discovery.expand(&file).loaded.config.targets[0].backends.len(), 1);
+    sleep(KEPT).await;
+    discovery.follow(&other);
     assert!(discovery.expand(&file).loaded.config.targets[0].backends.is_empty());
 }

@@ -24,6 +24,7 @@ fn answer(ttl: u64, numbers: &[u8]) -> NameAnswer {
     NameAnswer {
         heard: numbers.iter().map(heard).collect(),
         unheard: Vec::new(),
+        omitted: 0,
         ttl: Duration::from_secs(ttl),
     }
 }
@@ -86,18 +87,56 @@ fn a_family_that_nobody_knows_of_stays_while_the_other_changes() {
 }
 
 #[test]
-fn those_that_are_lacked_make_way_for_new_ones_and_beyond_the_most_nobody_comes() {
+fn beyond_the_most_nobody_comes_before_somebody_has_left() {
     let rules = HoldRules { most: 3, ..RULES };
     let mut addresses = KnownAddresses::default();
     let merged = addresses.take(&answer(1, &[5, 6, 7, 8, 9]), rules, at(0));
     assert_eq!((known(&addresses), merged.beyond), (vec![5, 6, 7], 2));
+    // Those that were there come before lower ones that are new, also when they are lacked.
     let merged = addresses.take(&answer(1, &[1, 6, 7]), rules, at(1));
-    assert_eq!((known(&addresses), merged.added, merged.left), (vec![1, 6, 7], 1, 1));
-    // Those that were there come before lower ones that are new.
-    let merged = addresses.take(&answer(1, &[0, 1, 2, 6, 7]), rules, at(2));
-    assert_eq!((known(&addresses), merged.beyond), (vec![1, 6, 7], 2));
-    addresses.take(&answer(1, &[1, 6, 7]), HoldRules { most: 2, ..rules }, at(3));
+    assert_eq!((known(&addresses), merged.beyond), (vec![5, 6, 7], 1));
+    for now in 2..=31 {
+        assert_eq!(known(&addresses), [5, 6, 7], "after {now} s");
+        addresses.take(&answer(1, &[1, 6, 7]), rules, at(now));
+    }
+    assert_eq!(known(&addresses), [1, 6, 7]);
+    addresses.take(&answer(1, &[1, 6, 7]), HoldRules { most: 2, ..rules }, at(40));
     assert_eq!(known(&addresses), [1, 6], "there may be fewer now");
+}
+
+#[test]
+fn where_all_are_others_they_make_their_own_room() {
+    let rules = HoldRules { most: 3, ..RULES };
+    let mut addresses = KnownAddresses::default();
+    addresses.take(&answer(1, &[5, 6, 7]), rules, at(0));
+    let merged = addresses.take(&answer(1, &[1, 2]), rules, at(1));
+    assert_eq!((known(&addresses).len(), merged.added, merged.left), (3, 2, 2));
+    assert!([1, 2].iter().all(|number| known(&addresses).contains(number)));
+}
+
+/// Many servers know more than they show, and than a name may have.
+#[test]
+fn answers_that_rotate_through_more_than_there_is_room_for_do_not_flap() {
+    let rules = HoldRules { most: 8, ..RULES };
+    let mut addresses = KnownAddresses::default();
+    let part = |turn: u64| {
+        (0..6).map(|number| u8::try_from((turn * 5 + number) % 16).unwrap_or(0)).collect::<Vec<_>>()
+    };
+    let mut changes = 0;
+    for turn in 0..200 {
+        changes += u32::from(addresses.take(&answer(1, &part(turn)), rules, at(turn)).differs());
+    }
+    assert!(changes <= 3, "{changes} changes");
+}
+
+#[test]
+fn those_that_nobody_knows_of_do_not_make_way() {
+    let rules = HoldRules { most: 4, ..RULES };
+    let mut addresses = KnownAddresses::default();
+    addresses.take(&answer(1, &[1, 2, 3, 4]), rules, at(0));
+    let unheard = vec![UnheardHost { host: "app.internal".into(), family: AddressFamily::V4 }];
+    let merged = addresses.take(&NameAnswer { unheard, ..answer(1, &[5, 6]) }, rules, at(1));
+    assert_eq!((known(&addresses), merged.beyond), (vec![1, 2, 3, 4], 2));
 }
 
 #[test]

@@ -53,7 +53,10 @@ impl RunningConfig {
         let mut last = self.last.lock().await;
         let force = &mut last.force;
         let WithFound { loaded, left_out } = self.discovery.expand(&force.file);
-        left_out.iter().for_each(|one| events::address_left_out(&one.target, &one.name, one.why));
+        self.discovery
+            .leave_out(left_out)
+            .iter()
+            .for_each(|one| events::address_left_out(&one.target, &one.name, one.why));
         if loaded.config == force.file.config {
             return true;
         }

@@ -208,6 +208,8 @@ impl Transitions {
             // Who has no verdict yet may be there in a moment.
             level if is_open(false) || (!serves(true) && is_open(true)) => level,
             _ if serves(true) => Level::OnBackups,
+            // Its backends are addresses of names, of which none is known.
+            _ if all.is_empty() => Level::Down,
             // Nobody has it as a backend with a share: there is nothing to be lost.
             level if !all.iter().any(|sight| sight.counts) => level,
             _ => Level::Down,

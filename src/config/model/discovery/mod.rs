@@ -36,6 +36,13 @@ pub struct DnsQuestion {
 }
 
 impl DnsQuestion {
+    /// The same whatever the case, with a dot at the end or without: what one answer is for.
+    #[must_use]
+    pub fn canonical(&self) -> DnsQuestion {
+        let name = self.name.strip_suffix('.').unwrap_or(&self.name).to_ascii_lowercase();
+        DnsQuestion { name: name.into(), ..self.clone() }
+    }
+
     /// The name that stands for its backends where they are asked for, and where they show a certificate: that of the service is its domain.
     #[must_use]
     pub fn host(&self) -> &str {

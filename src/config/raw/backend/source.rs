@@ -100,7 +100,8 @@ const SERVICE_FORM: &str = "the name of a service such as `_http._tcp.app.intern
 
 /// A name that has addresses.
 fn name(text: &str) -> Result<String, Wrong> {
-    if text.parse::<std::net::IpAddr>().is_ok() {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    if bare.parse::<std::net::IpAddr>().is_ok() {
         let wrong = Wrong::new(format!("is {}, which is an address and no name", quoted(text)), NAME_FORM);
         return Err(wrong.note("one address is one backend: it stands under `host`"));
     }
@@ -119,6 +120,9 @@ fn service(text: &str) -> Result<String, Wrong> {
         return Err(wrong("which is no name that DNS could know"));
     }
     match text.split('.').take_while(|label| label.starts_with('_')).count() {
+        2.. if text.trim_end_matches('.').split('.').all(|label| label.starts_with('_')) => {
+            Err(wrong("which has no domain behind the service and the protocol"))
+        }
         2.. => Ok(text.to_owned()),
         _ => Err(wrong("which does not begin with a service and a protocol")
             .note("names that have addresses and no services stand under `dns`, with a `port`")),

@@ -9,7 +9,7 @@ use crate::config::error::quoted;
 use crate::config::model::discovery::{AddressFamily, BackendSource, DnsKind};
 use crate::config::model::{BackendState, Portion};
 use crate::config::origin::{Origin, Written};
-use crate::config::raw::{RawPortion, RawSource, RawTarget};
+use crate::config::raw::{RawBackend, RawPortion, RawSource, RawTarget};
 use crate::config::report::Report;
 pub(super) use resolver::accept as resolver;
 
@@ -99,16 +99,34 @@ fn accept(
 /// Reports a name that would be asked for twice for the same backends.
 fn refuse_twice(target: &str, sources: &[RawSource], report: &mut Report) {
     for (at, source) in sources.iter().enumerate() {
+        let port = |of: &RawSource| of.port.as_ref().map(|port| port.value);
         let is_same = |other: &&RawSource| {
-            let port = |of: &RawSource| of.port.as_ref().map(|port| port.value);
-            other.asks.value.name.eq_ignore_ascii_case(&source.asks.value.name)
-                && other.asks.value.kind == source.asks.value.kind
+            let (one, other_one) = (source.asks.value.canonical(), other.asks.value.canonical());
+            let is_apart = one.family != other_one.family
+                && one.family != AddressFamily::Any
+                && other_one.family != AddressFamily::Any;
+            one.name == other_one.name
+                && one.kind == other_one.kind
                 && port(other) == port(source)
+                && !is_apart
         };
         if sources[..at].iter().any(|other| is_same(&other)) {
             let name = quoted(&source.asks.value.name);
             let message = format!("the name {name} is there twice in the target {}", quoted(target));
             report.spot(&source.asks.spot, message).note("remove one of them");
         }
+    }
+}
+
+/// Reports a target whose names, and all that is written beside them, would get nothing.
+pub(super) fn refuse_all_idle(raw: &RawTarget, written: &[RawBackend], report: &mut Report) {
+    let is_idle = |portion: &RawPortion| portion.weight.as_ref().is_some_and(|weight| weight.value == 0);
+    let all_idle = written.iter().all(|backend| is_idle(&backend.portion))
+        && raw.sources.iter().all(|source| is_idle(&source.portion));
+    if let (true, Some(weight)) =
+        (all_idle, raw.sources.first().and_then(|source| source.portion.weight.as_ref()))
+    {
+        let message = format!("all backends of the target {} have the weight 0", quoted(&raw.name.value));
+        report.spot(&weight.spot, message).expected("at least one backend with a weight from 1 to 256");
     }
 }
