@@ -21,7 +21,7 @@ const SHARES: u32 = 3;
 ///
 /// 1. Once there was a good answer, there is an address. Nothing but a good answer changes which.
 /// 2. An address that the latest good answer has is among them, unless there are more than the most: then those stay that were there, and others wait
-///    until one of them has left; only an answer of which nobody is known makes its own room.
+///    until one of them has left, the lowest first.
 /// 3. Each address that it lacks says for how long good answers have lacked it, which is less than what it takes to leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownAddresses {
@@ -103,16 +103,11 @@ impl KnownAddresses {
         self.answered = Some(now);
         let present: BTreeMap<SocketAddr, &HeardAddress> =
             answer.heard.iter().map(|one| (one.address, one)).collect();
-        let mut unheard = Vec::new();
         let is_unheard = |address: &SocketAddr, known: &KnownAddress| {
             answer.unheard.iter().any(|unheard| unheard.covers(&known.host, address.ip()))
         };
         self.all.retain(|address, known| {
-            if present.contains_key(address) {
-                return true;
-            }
-            if is_unheard(address, known) {
-                unheard.push(*address);
+            if present.contains_key(address) || is_unheard(address, known) {
                 return true;
             }
             let absent = known.absent.map_or(Duration::ZERO, |before| before + share);
@@ -127,7 +122,7 @@ impl KnownAddresses {
                 merged.is_other |= known.hear(one);
             }
         }
-        self.make_room(&present, &unheard, rules.most, &mut merged);
+        self.shrink(rules.most, &mut merged);
         for (address, one) in present {
             if self.all.contains_key(&address) {
                 continue;
@@ -142,31 +137,17 @@ impl KnownAddresses {
         merged
     }
 
-    /// Has all that is too much leave; and where nobody of the answer is known yet, those that it lacks make way for it, the longest absent first.
-    fn make_room(
-        &mut self,
-        present: &BTreeMap<SocketAddr, &HeardAddress>,
-        is_unheard: &[SocketAddr],
-        most: usize,
-        merged: &mut Merged,
-    ) {
-        // The most may be less than it was.
-        let is_new = present.keys().all(|address| !self.all.contains_key(address));
-        let room_for = if is_new { present.len().min(most) } else { 0 };
-        let too_many = (self.all.len() + room_for).saturating_sub(most);
-        let mut absent: Vec<(Duration, SocketAddr)> = self
-            .all
-            .iter()
-            .filter(|(address, _)| !present.contains_key(address) && !is_unheard.contains(address))
-            .map(|(address, known)| (known.absent.unwrap_or_default(), *address))
-            .collect();
-        absent.sort_unstable_by(|one, other| other.cmp(one));
-        for (_, address) in absent.into_iter().take(too_many) {
-            self.all.remove(&address);
-            merged.left += 1;
+    /// Has those leave that are too much, since the most may be less than it was: first those that the answer lacks, the longest absent first.
+    fn shrink(&mut self, most: usize, merged: &mut Merged) {
+        let too_many = self.all.len().saturating_sub(most);
+        if too_many == 0 {
+            return;
         }
-        while self.all.len() > most {
-            self.all.pop_last();
+        let mut order: Vec<(Option<Duration>, SocketAddr)> =
+            self.all.iter().map(|(address, known)| (known.absent, *address)).collect();
+        order.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, address) in order.into_iter().take(too_many) {
+            self.all.remove(&address);
             merged.left += 1;
         }
     }

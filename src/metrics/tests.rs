@@ -267,6 +267,7 @@ fn names_are_like_those_of_others_and_labels_are_known() {
         "url",
         "result",
         "direction",
+        "name",
         "status",
     ];
     for family in all() {

@@ -142,10 +142,6 @@ fn what_cannot_be_found_is_told_at_its_place() {
         (resolver("addresses: 0"), "`addresses` is 0, which is too small"),
         (resolver("addresses: 1000000"), "`addresses` is 1000000, which is too large"),
         (resolver("nameservers: 10.0.0.53"), "unknown key `nameservers` in `resolver`"),
-        (
-            target_with("upstream_tls: {}, backends: [{dns: app_1.internal, port: 443}]"),
-            "the host of a backend with TLS is `app_1.internal`, which is no name that a certificate can be for",
-        ),
     ];
     for (text, wanted) in table {
         assert_eq!(messages(&text, &Flags::default()), [wanted], "{text}");

@@ -104,16 +104,6 @@ fn beyond_the_most_nobody_comes_before_somebody_has_left() {
     assert_eq!(known(&addresses), [1, 6], "there may be fewer now");
 }
 
-#[test]
-fn where_all_are_others_they_make_their_own_room() {
-    let rules = HoldRules { most: 3, ..RULES };
-    let mut addresses = KnownAddresses::default();
-    addresses.take(&answer(1, &[5, 6, 7]), rules, at(0));
-    let merged = addresses.take(&answer(1, &[1, 2]), rules, at(1));
-    assert_eq!((known(&addresses).len(), merged.added, merged.left), (3, 2, 2));
-    assert!([1, 2].iter().all(|number| known(&addresses).contains(number)));
-}
-
 /// Many servers know more than they show, and than a name may have.
 #[test]
 fn answers_that_rotate_through_more_than_there_is_room_for_do_not_flap() {
