@@ -164,4 +164,7 @@ def answers(port):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:
+        Process.end_all()

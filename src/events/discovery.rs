@@ -31,7 +31,7 @@ pub fn name_not_found(question: &DnsQuestion, reason: &str, addresses: usize) {
         reason,
         addresses,
         "{}",
-        sentence("DNS says nothing of ", &[&question.name], ": ", reason, &end)
+        sentence("DNS gives no address of ", &[&question.name], ": ", reason, &end)
     );
 }
 
