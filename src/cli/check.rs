@@ -65,8 +65,7 @@ fn resolved(loaded: &Loaded) -> anyhow::Result<String> {
                 let _ = writeln!(text, "warning: {kind} {asked}: {why}");
             }
             (None, None) => {
-                let patience = humantime::format_duration(loaded.config.resolver.timeout);
-                let _ = writeln!(text, "warning: {kind} {asked}: no answer within {patience}");
+                let _ = writeln!(text, "warning: {kind} {asked}: no answer in time");
             }
         }
     }
