@@ -215,7 +215,8 @@ impl Server {
         for (listener, address) in &self.bound() {
             let socket = match address {
                 Bound::Tcp(socket) => Some(*socket),
-                Bound::Unix(_) => None,
+                // What `events` tells of it is for those who connect.
+                Bound::Udp(_) | Bound::Unix(_) => None,
             };
             events::listening(listener, address, socket);
         }

@@ -43,7 +43,7 @@ const PURE: &[&str] = &[
     "access/rate/buckets", "access/rate/several", "access/jwt/claims", "access/jwt/lines", "access/jwt/refresh",
     "access/jwt/token", "cache", "compress", "traces/line",
     "proxy/http/h2/hpack", "message/proxy_header", "tls/hello", "acme/limits", "acme/schedule",
-    "discover/merge", "discover/pace", "discover/answer",
+    "discover/merge", "discover/pace", "discover/answer", "proxy/udp/flows", "proxy/udp/returning",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

@@ -159,7 +159,7 @@ impl TargetConfig {
     #[must_use]
     pub fn alpn(&self) -> Option<AlpnProtocol> {
         match (self.protocol, self.upstream) {
-            (Protocol::Tcp, _) => None,
+            (Protocol::Tcp | Protocol::Udp, _) => None,
             (Protocol::Http, UpstreamProtocol::Http) => Some(AlpnProtocol::Http1),
             (Protocol::Http, UpstreamProtocol::H2 | UpstreamProtocol::Grpc) => Some(AlpnProtocol::H2),
         }
@@ -293,7 +293,7 @@ pub enum BackendAddress {
     Host {
         /// An IP address (v6 without brackets) or a DNS name.
         host: String,
-        /// The TCP port.
+        /// The port.
         port: u16,
     },
     /// A unix stream socket at this path.
@@ -349,6 +349,8 @@ pub struct HealthCheck {
     pub port: Option<u16>,
     /// The service whose health is asked for by `grpc.health.v1.Health/Check`; empty: that of the whole server. `None`: that is not asked.
     pub grpc: Option<String>,
+    /// The name that is asked for by DNS; the root's where it is empty. `None`: none is.
+    pub dns: Option<String>,
     /// What a probe without a path sends; `None`: nothing.
     pub send: Option<Vec<u8>>,
     /// What a good backend sends to a probe without a path; `None`: it is not waited for.
@@ -362,8 +364,8 @@ impl HealthCheck {
     #[must_use]
     pub fn asks_like(&self, other: &HealthCheck) -> bool {
         let question = |check: &HealthCheck| {
-            let HealthCheck { expect, host, body, port, grpc, send, receive, .. } = check.clone();
-            (expect, host, body, port, grpc, send, receive)
+            let HealthCheck { expect, host, body, port, grpc, dns, send, receive, .. } = check.clone();
+            (expect, host, body, port, grpc, dns, send, receive)
         };
         question(self) == question(other)
     }
@@ -381,6 +383,7 @@ impl Default for HealthCheck {
             body: None,
             port: None,
             grpc: None,
+            dns: None,
             send: None,
             receive: None,
             agent: None,
@@ -401,6 +404,8 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Silence on a TCP connection or an upgraded one. Default 1 h.
     pub tunnel: Duration,
+    /// Silence of a flow of UDP, in both directions, that ends it. Default 30 s.
+    pub flow: Duration,
     /// In the queue, while every backend has `max_in_flight`. Default 5 s.
     pub queue: Duration,
     /// For one attempt, from the choice of a backend to the end of the answer's head; `None` (`off`, the default): any.
@@ -418,6 +423,7 @@ impl Default for Timeouts {
             first_byte: Duration::from_secs(60),
             idle: Duration::from_secs(60),
             tunnel: Duration::from_secs(3600),
+            flow: Duration::from_secs(30),
             queue: Duration::from_secs(5),
             attempt: None,
             total: None,

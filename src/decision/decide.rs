@@ -65,8 +65,8 @@ pub fn decide_with(
         verdict: Destiny::Dropped,
     };
     let mut head = Head::new();
-    let is_tcp = listener.config.protocol == Protocol::Tcp;
-    if is_tcp && passage(listener, request) == HelloVerdict::Here {
+    let is_bytes = listener.config.protocol != Protocol::Http;
+    if is_bytes && passage(listener, request) == HelloVerdict::Here {
         return Err(NoListener::Tcp(listener.config.name.clone()));
     }
     chain.verdict = match parse::request(&bytes(request), listener.config.limits.headers, &mut head) {

@@ -93,6 +93,17 @@ pub enum RecordKind {
     Upgrade,
     /// One TCP connection.
     Tcp,
+    /// One flow of UDP.
+    Udp,
+}
+
+impl RecordKind {
+    /// Whether it is about requests of HTTP, or what became of one.
+    #[must_use]
+    #[inline]
+    pub const fn is_of_http(self) -> bool {
+        matches!(self, RecordKind::Http | RecordKind::Upgrade)
+    }
 }
 
 /// Whether a request is traced.
@@ -129,7 +140,7 @@ impl TlsSession {
 /// What happened to one request or connection. A zero [`Tick`] means: did not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Request, tunnel or TCP connection.
+    /// Request, tunnel, TCP connection or flow.
     pub kind: RecordKind,
     /// The client's address; `None` on a unix socket.
     pub client: Option<ClientAddress>,

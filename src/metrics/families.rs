@@ -1,12 +1,13 @@
 //! All families, in the order in which they are written.
 
 use super::family::Family;
-use super::{cached, clients, control, gates, names, process, times, upstream};
+use super::{cached, clients, control, datagrams, gates, names, process, times, upstream};
 
 /// Every family there is.
 pub fn all() -> impl Iterator<Item = &'static Family> {
     let groups = [
         clients::FAMILIES,
+        datagrams::FAMILIES,
         times::FAMILIES,
         upstream::FAMILIES,
         cached::FAMILIES,

@@ -7,6 +7,7 @@
 mod cached;
 mod clients;
 mod control;
+mod datagrams;
 mod families;
 mod family;
 mod gates;

@@ -37,7 +37,7 @@ pub async fn tcp(address: SocketAddr, dialing: &Dialing) -> io::Result<TcpStream
 }
 
 /// One of the addresses of a family, as chance has it.
-fn source(sources: &[IpAddr], is_ipv4: bool, chance: u32) -> Option<IpAddr> {
+pub(super) fn source(sources: &[IpAddr], is_ipv4: bool, chance: u32) -> Option<IpAddr> {
     let of_family = || sources.iter().filter(|source| source.is_ipv4() == is_ipv4);
     let place = (chance as usize).checked_rem(of_family().count())?;
     of_family().nth(place).copied()

@@ -21,11 +21,39 @@ impl fmt::Display for Holder {
     }
 }
 
+/// By what an address is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Transport {
+    /// The kernel's tables of its sockets, for v4 and v6.
+    fn tables(self) -> [&'static str; 2] {
+        match self {
+            Transport::Tcp => ["/proc/net/tcp", "/proc/net/tcp6"],
+            Transport::Udp => ["/proc/net/udp", "/proc/net/udp6"],
+        }
+    }
+
+    /// The state there of a socket that takes what comes from anybody.
+    fn state(self) -> &'static str {
+        match self {
+            Transport::Tcp => "0A",
+            Transport::Udp => "07",
+        }
+    }
+}
+
 /// Who listens on the port of `address`. `None`: nobody, or somebody whom only root may see.
 #[must_use]
-pub fn of(address: SocketAddr) -> Option<Holder> {
-    let tables = [V4, V6].map(|file| fs::read_to_string(file).unwrap_or_default());
-    let inodes: Vec<u64> = tables.iter().flat_map(|table| listening(table, address.port())).collect();
+pub fn of(transport: Transport, address: SocketAddr) -> Option<Holder> {
+    let tables = transport.tables().map(|file| fs::read_to_string(file).unwrap_or_default());
+    let inodes: Vec<u64> =
+        tables.iter().flat_map(|table| listening(table, transport, address.port())).collect();
     if inodes.is_empty() {
         return None;
     }
@@ -42,9 +70,10 @@ pub fn of(address: SocketAddr) -> Option<Holder> {
 
 /// Whether this process listens on the port of `address`, in its family, and nobody else does. False where that can't be seen.
 #[must_use]
-pub fn is_this_process_alone(address: SocketAddr) -> bool {
-    let file = if address.is_ipv4() { V4 } else { V6 };
-    let look = || fs::read_to_string(file).ok().map(|table| listening(&table, address.port()));
+pub fn is_this_process_alone(transport: Transport, address: SocketAddr) -> bool {
+    let [v4, v6] = transport.tables();
+    let file = if address.is_ipv4() { v4 } else { v6 };
+    let look = || fs::read_to_string(file).ok().map(|table| listening(&table, transport, address.port()));
     let own = || Some(sockets(Path::new("/proc/self"))?.collect());
     match (look(), own(), look()) {
         (Some(before), Some(own), Some(after)) => !before.is_empty() && are_all_of(&before, &own, &after),
@@ -57,9 +86,6 @@ fn are_all_of(before: &[u64], own: &HashSet<u64>, after: &[u64]) -> bool {
     before.iter().all(|inode| own.contains(inode) || !after.contains(inode))
 }
 
-const V4: &str = "/proc/net/tcp";
-const V6: &str = "/proc/net/tcp6";
-
 /// The inodes of the sockets that a process has open; `None`: nobody tells.
 fn sockets(process: &Path) -> Option<impl Iterator<Item = u64>> {
     let descriptors = fs::read_dir(process.join("fd")).ok()?.flatten();
@@ -70,22 +96,21 @@ fn sockets(process: &Path) -> Option<impl Iterator<Item = u64>> {
 }
 
 /// The inodes of the sockets in a table of the kernel that listen on `port`.
-fn listening(table: &str, port: u16) -> Vec<u64> {
-    const LISTEN: &str = "0A";
+fn listening(table: &str, transport: Transport, port: u16) -> Vec<u64> {
     let row = |line: &str| {
         let mut cells = line.split_whitespace();
         let local = cells.nth(1)?;
         let state = cells.nth(1)?;
         let own = u16::from_str_radix(local.rsplit(':').next()?, 16).ok()?;
         let inode = cells.nth(5)?.parse().ok()?;
-        (own == port && state == LISTEN).then_some(inode)
+        (own == port && state == transport.state()).then_some(inode)
     };
     table.lines().skip(1).filter_map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{TcpListener, UdpSocket};
 
     use super::*;
 
@@ -93,12 +118,22 @@ mod tests {
     fn a_listener_of_this_process_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
-        let holder = of(address).expect("this process is seen by itself");
+        let holder = of(Transport::Tcp, address).expect("this process is seen by itself");
         assert_eq!(holder.process, std::process::id());
         assert!(!holder.name.is_empty());
-        assert!(is_this_process_alone(address));
+        assert!(is_this_process_alone(Transport::Tcp, address));
         drop(listener);
-        assert!(!is_this_process_alone(address), "nobody listens");
+        assert!(!is_this_process_alone(Transport::Tcp, address), "nobody listens");
+    }
+
+    #[test]
+    fn a_socket_for_datagrams_is_found_among_those() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = socket.local_addr().expect("its address");
+        assert_eq!(of(Transport::Udp, address).expect("this process").process, std::process::id());
+        assert!(is_this_process_alone(Transport::Udp, address));
+        drop(socket);
+        assert!(!is_this_process_alone(Transport::Udp, address));
     }
 
     #[test]
@@ -114,7 +149,7 @@ mod tests {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 100 0 0 10 0\n   \
             1: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0 20 4 30 10 -1\n";
-        assert_eq!(listening(table, 8080), [4711]);
-        assert!(listening(table, 80).is_empty());
+        assert_eq!(listening(table, Transport::Tcp, 8080), [4711]);
+        assert!(listening(table, Transport::Tcp, 80).is_empty());
     }
 }

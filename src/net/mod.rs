@@ -5,6 +5,7 @@
 pub mod buffer;
 pub mod carried;
 pub mod connect;
+pub mod datagrams;
 pub mod deadline;
 pub mod fresh;
 pub mod holder;

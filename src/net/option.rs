@@ -19,6 +19,41 @@ pub(super) fn choose_port_late(socket: BorrowedFd<'_>) {
     set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
 }
 
+/// Bytes of datagrams that the kernel holds for us while we do something else.
+const RECEIVE_BUFFER: libc::c_int = 4 << 20;
+
+/// Gives a socket for datagrams a receive buffer of that size, where we may (SO_RCVBUFFORCE), or the largest that everybody may have
+/// (`net.core.rmem_max`): what there is no room for is lost.
+pub(super) fn enlarge_receive_buffer(socket: BorrowedFd<'_>) {
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER);
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER);
+}
+
+/// Lets the kernel cut datagrams that are too long for the way into fragments, as it does by default, and has it not note when each came:
+/// a library for QUIC has said otherwise.
+pub(super) fn allow_fragments(socket: BorrowedFd<'_>, is_v4: bool) {
+    set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_WANT);
+    if !is_v4 {
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_WANT);
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 0);
+    }
+    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0);
+}
+
+/// Has the kernel report on a connected socket for datagrams all that machines on the way say (IP_RECVERR), and not only that nobody listens.
+pub(super) fn hear_of_errors(socket: BorrowedFd<'_>, is_v4: bool) {
+    if is_v4 {
+        set(socket, libc::IPPROTO_IP, libc::IP_RECVERR, 1);
+    } else {
+        set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1);
+    }
+}
+
+/// Has the kernel hand over datagrams of one length that came in a row as one (UDP_GRO). One that can't goes on as before.
+pub(super) fn join_datagrams_in_a_row(socket: BorrowedFd<'_>) {
+    set(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+}
+
 fn set(socket: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, value: libc::c_int) {
     // SAFETY: the kernel reads the bytes of `value`, as many as it is told, while they are borrowed.
     let _ = unsafe {

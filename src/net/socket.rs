@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -17,6 +17,7 @@ use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 use super::Stream;
 use super::fresh::Fresh;
+use super::option::enlarge_receive_buffer;
 use crate::config::model::KeepaliveTimes;
 
 /// Connections the kernel may hold for us between the handshake and our accept.
@@ -94,6 +95,41 @@ pub fn reserve(address: SocketAddr) -> io::Result<std::net::TcpListener> {
 /// What the system reports.
 pub fn start_listening(socket: &std::net::TcpListener) -> io::Result<()> {
     SockRef::from(socket).listen(BACKLOG)
+}
+
+/// A non-blocking socket for datagrams that has `address` for itself, and the address that the system chose (for port 0). Others of ours may
+/// join it from then on ([`join_datagrams`]); until then nothing that comes is anybody else's.
+///
+/// # Errors
+/// `AddrInUse` when anybody else has the address, or what the system reports.
+pub fn claim_datagrams(address: SocketAddr) -> io::Result<(std::net::UdpSocket, SocketAddr)> {
+    let socket = udp_socket(address)?;
+    socket.bind(&address.into())?;
+    let bound = socket.local_addr()?.as_socket().unwrap_or(address);
+    socket.set_reuse_port(true)?;
+    Ok((socket.into(), bound))
+}
+
+/// Another one in the SO_REUSEPORT group of `address`.
+///
+/// # Errors
+/// What the system reports.
+pub fn join_datagrams(address: SocketAddr) -> io::Result<std::net::UdpSocket> {
+    let socket = udp_socket(address)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+/// SO_REUSEADDR would let others of this user take what comes: it is not set.
+fn udp_socket(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    enlarge_receive_buffer(socket.as_fd());
+    Ok(socket)
 }
 
 /// Whether sockets at both addresses would get in each other's way: the port is the same, and so is the address, or one of

@@ -9,6 +9,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
 use super::call::HealthCall;
+use super::datagrams::DatagramQuestion;
 use super::exchange::ProbeWire;
 use super::fault;
 use super::finding::Finding;
@@ -16,7 +17,7 @@ use super::question::ProbeQuestion;
 use super::rules::ProbeRules;
 use super::session::ProbeSession;
 use super::talk::Talk;
-use crate::config::model::{BackendAddress, Dialing, HostHeader};
+use crate::config::model::{BackendAddress, Dialing, HostHeader, Protocol};
 use crate::message::proxy_header::of_nobody;
 use crate::net::connect::{first_of, tcp};
 use crate::targets::{Backend, Endpoint, Verdict};
@@ -43,18 +44,27 @@ enum ProbeAsk {
     HealthCall(Box<HealthCall>),
     /// By bytes.
     Talk(Box<Talk>),
+    /// By a datagram.
+    Datagram(Box<DatagramQuestion>),
 }
 
 impl ProbeCheck {
     /// The check of `backend` by these rules: GET when there is a path, else a TCP connect, with TLS where it is spoken.
     pub(super) fn new(backend: &Backend, rules: &ProbeRules) -> ProbeCheck {
-        let ProbeRules { health, path, host, upstream, send_proxy, .. } = rules;
+        let ProbeRules { health, path, host, protocol, upstream, send_proxy, .. } = rules;
         let host = || health.host.clone().unwrap_or_else(|| host_of(backend, health.port, host));
         let is_secure = backend.tls.is_some();
         // What listens at another port is mostly something else.
         let is_http2 = upstream.is_http2() && health.port.is_none();
         let wire = if is_http2 { ProbeWire::Http2 } else { ProbeWire::Http1 };
         let ask = match (path, &health.receive) {
+            _ if let Some(name) = &health.dns => ProbeAsk::Datagram(Box::new(DatagramQuestion::dns(name))),
+            (_, Some(receive)) if *protocol == Protocol::Udp => {
+                ProbeAsk::Datagram(Box::new(DatagramQuestion::Bytes {
+                    send: health.send.clone().unwrap_or_default(),
+                    receive: receive.clone(),
+                }))
+            }
             _ if let Some(service) = &health.grpc => ProbeAsk::HealthCall(Box::new(HealthCall {
                 service: service.clone(),
                 host: host(),
@@ -76,7 +86,7 @@ impl ProbeCheck {
         let asks_http2 = match &ask {
             ProbeAsk::HealthCall(_) => true,
             ProbeAsk::ProbeQuestion(question) => question.wire == ProbeWire::Http2,
-            ProbeAsk::Nothing | ProbeAsk::Talk(_) => false,
+            ProbeAsk::Nothing | ProbeAsk::Talk(_) | ProbeAsk::Datagram(_) => false,
         };
         let session = backend.tls.as_ref().map(|tls| ProbeSession::new(tls, asks_http2));
         // Nobody's connection is passed on. What listens at another port is mostly something else.
@@ -106,7 +116,10 @@ impl ProbeCheck {
             Ok(finding) => finding,
             Err(_) => Finding::bad(match &self.ask {
                 ProbeAsk::Talk(talk) => talk.late(self.timeout),
-                ProbeAsk::Nothing | ProbeAsk::ProbeQuestion(_) | ProbeAsk::HealthCall(_) => {
+                ProbeAsk::Nothing
+                | ProbeAsk::ProbeQuestion(_)
+                | ProbeAsk::HealthCall(_)
+                | ProbeAsk::Datagram(_) => {
                     format!("timeout after {}", humantime::format_duration(self.timeout))
                 }
             }),
@@ -114,6 +127,9 @@ impl ProbeCheck {
     }
 
     async fn ask(&self, endpoints: &[Endpoint], consent: Instant) -> Finding {
+        if let ProbeAsk::Datagram(question) = &self.ask {
+            return Box::pin(question.put(endpoints, &self.dialing)).await;
+        }
         let stream = match connect(endpoints, &self.dialing).await {
             Ok(stream) => stream,
             Err(finding) => return finding,
@@ -133,7 +149,8 @@ impl ProbeCheck {
             return fault::of_io(&error);
         }
         match (&self.session, &self.ask) {
-            (None, ProbeAsk::Nothing) => Finding::Verdict(Verdict::Good),
+            // Those have no stream.
+            (None, ProbeAsk::Nothing | ProbeAsk::Datagram(_)) => Finding::Verdict(Verdict::Good),
             (None, ProbeAsk::ProbeQuestion(question)) => question.put(stream).await,
             (None, ProbeAsk::HealthCall(call)) => call.put(stream).await,
             (None, ProbeAsk::Talk(talk)) => talk.hold(stream).await,
@@ -141,7 +158,9 @@ impl ProbeCheck {
                 (Ok(stream), ProbeAsk::ProbeQuestion(question)) => question.put(stream).await,
                 (Ok(stream), ProbeAsk::HealthCall(call)) => call.put(stream).await,
                 (Ok(stream), ProbeAsk::Talk(talk)) => talk.hold(stream).await,
-                (Ok(stream), ProbeAsk::Nothing) => session.judge(stream, consent).await,
+                (Ok(stream), ProbeAsk::Nothing | ProbeAsk::Datagram(_)) => {
+                    session.judge(stream, consent).await
+                }
                 (Err(finding), _) => finding,
             },
         }

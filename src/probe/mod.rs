@@ -7,6 +7,7 @@
 mod agent;
 mod call;
 mod check;
+mod datagrams;
 mod exchange;
 mod fault;
 mod finding;

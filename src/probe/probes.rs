@@ -141,6 +141,7 @@ impl<C: Fn() -> Tick + Clone + Send + Sync + 'static> Probes<C> {
                 check: backend.check(),
                 health: health.clone(),
                 path: config.probe_path.clone(),
+                protocol: target.config.protocol,
                 upstream: target.config.upstream,
                 send_proxy: target.config.send_proxy,
                 host: target.config.host.clone(),

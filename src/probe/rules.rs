@@ -1,6 +1,6 @@
 //! How one backend is probed: what its probe goes by, so that a probe whose rules stay goes on over a reload.
 
-use crate::config::model::{HealthCheck, HostHeader, SendProxy, UpstreamProtocol};
+use crate::config::model::{HealthCheck, HostHeader, Protocol, SendProxy, UpstreamProtocol};
 
 /// The rules of one backend's probe and agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub(super) struct ProbeRules {
     pub(super) health: HealthCheck,
     /// What is asked for with GET; `None`: the probe is a TCP connect.
     pub(super) path: Option<String>,
+    /// What its clients speak.
+    pub(super) protocol: Protocol,
     /// What requests are spoken with.
     pub(super) upstream: UpstreamProtocol,
     /// In which version connections begin that are passed on; `None`: backends are not told.

@@ -90,7 +90,7 @@ impl Talk {
     }
 }
 
-fn shown(bytes: &[u8]) -> String {
+pub(super) fn shown(bytes: &[u8]) -> String {
     let more = if bytes.len() > SHOWN { "…" } else { "" };
     format!("\"{}{more}\"", bytes[..bytes.len().min(SHOWN)].escape_ascii())
 }

@@ -116,7 +116,7 @@ fn subject<C: Fn() -> Tick>(target: &Arc<Target>, clock: C) -> ProbeSubject<C> {
 /// The rules of a check without a path.
 fn rules(health: HealthCheck) -> ProbeRules {
     let (upstream, host) = (UpstreamProtocol::Http, HostHeader::Pass);
-    ProbeRules { check: 0, health, path: None, upstream, send_proxy: None, host }
+    ProbeRules { check: 0, health, path: None, protocol: Protocol::Http, upstream, send_proxy: None, host }
 }
 
 /// The clock of the test's runtime.

@@ -2,7 +2,7 @@
 //! trace. Both are few requests' business.
 
 use super::WorkerCtx;
-use crate::message::{Head, HeaderField, Record, RecordKind, TraceContext, TraceParent, Tracing};
+use crate::message::{Head, HeaderField, Record, TraceContext, TraceParent, Tracing};
 use crate::telemetry::access_log::RouteName;
 use crate::telemetry::recorder::{KeptFor, KeptSubject, write_down};
 use crate::telemetry::traces::{Tracer, place};
@@ -80,7 +80,7 @@ impl WorkerCtx {
         }
         let (mut recorder, tracer) = (self.recorder.borrow_mut(), self.tracer.borrow());
         let snapshot = self.snapshot.borrow();
-        let head = head.filter(|_| record.kind != RecordKind::Tcp);
+        let head = head.filter(|_| record.kind.is_of_http());
         let subject = KeptSubject {
             head,
             route,

@@ -50,6 +50,7 @@ pub mod request_queue;
 pub mod tcp;
 pub mod tolls;
 pub mod tunnels;
+pub mod udp;
 
 use blocked::BlockedClients;
 use head_buffers::HeadBuffers;

@@ -10,7 +10,7 @@ use crate::message::proxy_header::ProxyHeader;
 use crate::message::{Blame, Cause, Peer, PickNote, Record, RecordKind};
 use crate::net::relay::{BytesMoved, Early, Relay, RelayEnd};
 use crate::net::{Buffer, Stream, now};
-use crate::snapshot::{Listener, RateCheck, RateChecks};
+use crate::snapshot::Listener;
 use crate::targets::{Ask, Heard, Lease, Outcome, Target, hash_address};
 use crate::tick::Tick;
 
@@ -18,7 +18,7 @@ use super::dial::{self, dial};
 use super::lend::lend;
 use super::presence::{Presence, Waiting};
 use super::recording::Recording;
-use super::tolls::take;
+use super::tolls::is_too_soon;
 use super::tunnels::{Leaving, TunnelKind};
 use super::{Here, WorkerCtx};
 
@@ -42,25 +42,14 @@ impl Drop for Ends {
 /// Whether a connection comes too soon after others, by the rate limits of its listener. One that does leaves its record, and is to be
 /// closed.
 pub fn comes_too_soon(ctx: &WorkerCtx, peer: &Peer, listener: &Listener) -> bool {
-    let is_too_soon = is_too_soon(ctx, peer, listener.door_rates());
+    let client = peer.client.map(|client| client.ip);
+    let is_too_soon = is_too_soon(ctx, client, listener.door_rates());
     if is_too_soon {
         let route = listener.bytes_route().map(|route| route.id);
         let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), route, ..peer.record() };
         Recording::new(ctx, None, &mut record).settle(Cause::RateLimited);
     }
     is_too_soon
-}
-
-/// Whether a connection comes too soon after others by these limits. It is counted there.
-pub fn is_too_soon(ctx: &WorkerCtx, peer: &Peer, rates: &RateChecks) -> bool {
-    if rates.is_empty() {
-        return false;
-    }
-    let client = peer.client.map(|client| client.ip);
-    // Of a connection nothing is known but where it comes from.
-    let key =
-        |check: &RateCheck| check.fixed.unwrap_or_else(|| check.state.secret.of_address(check.kind, client));
-    take(&rates.of_anybody, key, now(), &ctx.cells.rates).is_err()
 }
 
 /// How a connection begins.

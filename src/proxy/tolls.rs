@@ -1,9 +1,25 @@
 //! Counts a request, or a connection, in the buckets of all its rate limits, and in the cells.
 
+use std::net::IpAddr;
+
 use crate::access::rate::{MOST, RateKey, take_all};
-use crate::snapshot::{RateCheck, RateSet};
+use crate::net::now;
+use crate::snapshot::{RateCheck, RateChecks, RateSet};
 use crate::telemetry::cells::RateCells;
 use crate::tick::Tick;
+
+use super::WorkerCtx;
+
+/// Whether a connection, or a flow, comes too soon after others by these limits. It is counted there.
+pub fn is_too_soon(ctx: &WorkerCtx, client: Option<IpAddr>, rates: &RateChecks) -> bool {
+    if rates.is_empty() {
+        return false;
+    }
+    // Nothing is known of it but where it comes from.
+    let key =
+        |check: &RateCheck| check.fixed.unwrap_or_else(|| check.state.secret.of_address(check.kind, client));
+    take(&rates.of_anybody, key, now(), &ctx.cells.rates).is_err()
+}
 
 /// Who comes too soon.
 #[derive(Clone, Copy, Debug)]

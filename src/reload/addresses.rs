@@ -7,14 +7,16 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::bound::{Bound, Unbound};
 use super::plan::{AddressChange, PlannedAddress};
 use crate::config::model::Bind;
 use crate::message::ListenerId;
+use crate::net::holder::{self, Transport};
+use crate::net::socket;
 use crate::net::socket_file::SocketFile;
-use crate::net::{holder, socket};
 use crate::snapshot::Snapshot;
 use crate::worker::{Socket, SocketId, SocketKind};
 
@@ -38,7 +40,7 @@ pub struct Addresses {
     all: Vec<BoundAddress>,
     next: u32,
     /// Those that were given up: workers may still accept what is queued there.
-    given_up: HashSet<SocketAddr>,
+    given_up: HashSet<(Transport, SocketAddr)>,
 }
 
 /// Which of the addresses that are bound a config keeps, and what it wants beside them.
@@ -85,13 +87,18 @@ const MATCHES: [fn(&BoundAddress, &str, &Bind) -> bool; 3] = [
     |place, name, bind| place.bind == *bind && place.listener == name,
     |place, _, bind| place.bind == *bind,
     // The port that the system chose is written out.
-    |place, _, bind| matches!((bind, &place.address), (Bind::Tcp(one), Bound::Tcp(other)) if one == other),
+    |place, _, bind| match (bind, &place.address) {
+        (Bind::Tcp(one), Bound::Tcp(other)) | (Bind::Udp(one), Bound::Udp(other)) => one == other,
+        _ => false,
+    },
 ];
 
 impl BoundAddress {
-    fn tcp(&self) -> Option<SocketAddr> {
+    /// Where it is in the network.
+    fn endpoint(&self) -> Option<(Transport, SocketAddr)> {
         match self.address {
-            Bound::Tcp(address) => Some(address),
+            Bound::Tcp(address) => Some((Transport::Tcp, address)),
+            Bound::Udp(address) => Some((Transport::Udp, address)),
             Bound::Unix(_) => None,
         }
     }
@@ -152,10 +159,18 @@ impl Addresses {
         let mut unbound = Vec::new();
         for &(name, bind, _) in &matching.wanted {
             let outcome = match bind {
-                Bind::Tcp(address) if self.is_in_the_way(&matching.left, *address) => {
+                Bind::Tcp(address) if self.is_in_the_way(&matching.left, (Transport::Tcp, *address)) => {
                     socket::reserve(*address).map(drop)
                 }
-                Bind::Tcp(address) => socket::claim(*address).map(|(claim, _)| claims.push(claim)),
+                Bind::Tcp(address) => {
+                    socket::claim(*address).map(|(claim, _)| claims.push(OwnedFd::from(claim)))
+                }
+                Bind::Udp(address) if self.is_in_the_way(&matching.left, (Transport::Udp, *address)) => {
+                    socket::join_datagrams(*address).map(drop)
+                }
+                Bind::Udp(address) => {
+                    socket::claim_datagrams(*address).map(|(claim, _)| claims.push(claim.into()))
+                }
                 Bind::Unix(path) => socket::try_unix(path),
             };
             unbound.extend(outcome.err().map(|error| Unbound::new(name, bind, error)));
@@ -198,11 +213,15 @@ impl Addresses {
             let id = SocketId(next);
             next = next.wrapping_add(1);
             let outcome = match bind {
-                Bind::Tcp(address) if self.is_in_the_way(&left, *address) => {
+                Bind::Tcp(address) if self.is_in_the_way(&left, (Transport::Tcp, *address)) => {
                     reserved.push(id);
                     reserve_tcp(*address, id, listener, &mut sockets)
                 }
                 Bind::Tcp(address) => bind_tcp(*address, id, listener, &mut sockets),
+                Bind::Udp(address) => {
+                    let beside = self.is_in_the_way(&left, (Transport::Udp, *address));
+                    bind_udp((*address, beside), id, listener, &mut sockets)
+                }
                 Bind::Unix(path) => bind_unix(path, id, listener, &mut sockets),
             };
             let (address, file) = outcome.map_err(|error| Unbound::new(name, bind, error))?;
@@ -214,11 +233,12 @@ impl Addresses {
 
     /// Whether one of those that are `left`, which are given up, or were before, is in the way of `address`, and nobody else's
     /// is: then a claim would meet ourselves.
-    fn is_in_the_way(&self, left: &[usize], address: SocketAddr) -> bool {
-        let is_overlapped = |ours: SocketAddr| socket::overlap(ours, address);
-        let is_ours = left.iter().filter_map(|&place| self.all[place].tcp()).any(is_overlapped)
+    fn is_in_the_way(&self, left: &[usize], (transport, address): (Transport, SocketAddr)) -> bool {
+        let is_overlapped =
+            |ours: (Transport, SocketAddr)| ours.0 == transport && socket::overlap(ours.1, address);
+        let is_ours = left.iter().filter_map(|&place| self.all[place].endpoint()).any(is_overlapped)
             || self.given_up.iter().copied().any(is_overlapped);
-        is_ours && holder::is_this_process_alone(address)
+        is_ours && holder::is_this_process_alone(transport, address)
     }
 
     /// Makes a rebinding the addresses that are bound: each socket and its listener, and those that were given up. Their
@@ -246,8 +266,8 @@ impl Addresses {
         }
         self.next = next;
         let closed: Vec<BoundAddress> = all.into_iter().flatten().collect();
-        self.given_up.extend(closed.iter().filter_map(BoundAddress::tcp));
-        for address in self.all.iter().filter_map(BoundAddress::tcp) {
+        self.given_up.extend(closed.iter().filter_map(BoundAddress::endpoint));
+        for address in self.all.iter().filter_map(BoundAddress::endpoint) {
             self.given_up.remove(&address);
         }
         // As a config reads.
@@ -275,6 +295,27 @@ fn bind_tcp(
         of_worker.push(Socket { id, listener, kind: SocketKind::Tcp(socket::listen(address)?) });
     }
     Ok((Bound::Tcp(address), None))
+}
+
+/// Sockets for datagrams, of which the first keeps out everybody else, unless sockets of ours that are given up are in the way: those
+/// for a single address take what comes there, beside others for all.
+fn bind_udp(
+    (address, beside): (SocketAddr, bool),
+    id: SocketId,
+    listener: ListenerId,
+    sockets: &mut [Vec<Socket>],
+) -> io::Result<Opened> {
+    let (mut first, address) = if beside {
+        (None, address)
+    } else {
+        let (first, bound) = socket::claim_datagrams(address)?;
+        (Some(first), bound)
+    };
+    for of_worker in sockets {
+        let socket = first.take().map_or_else(|| socket::join_datagrams(address), Ok)?;
+        of_worker.push(Socket { id, listener, kind: SocketKind::Udp(socket) });
+    }
+    Ok((Bound::Udp(address), None))
 }
 
 /// The same where sockets of ours that are given up are in the way: they do not listen yet.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::config::model::Bind;
-use crate::net::holder::{self, Holder};
+use crate::net::holder::{self, Holder, Transport};
 
 /// An address that can't be bound.
 #[derive(Debug, Error)]
@@ -49,8 +49,13 @@ impl Unbound {
     #[must_use]
     pub fn new(listener: &str, bind: &Bind, error: io::Error) -> Unbound {
         let holder = match bind {
-            Bind::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => holder::of(*address),
-            Bind::Tcp(_) | Bind::Unix(_) => None,
+            Bind::Tcp(address) if error.kind() == io::ErrorKind::AddrInUse => {
+                holder::of(Transport::Tcp, *address)
+            }
+            Bind::Udp(address) if error.kind() == io::ErrorKind::AddrInUse => {
+                holder::of(Transport::Udp, *address)
+            }
+            Bind::Tcp(_) | Bind::Udp(_) | Bind::Unix(_) => None,
         };
         Unbound { listener: listener.to_owned(), address: Bound::asked(bind), error, holder }
     }
@@ -65,17 +70,20 @@ impl Unbound {
         };
         let hint = |hint: &str| BindCure { hint: Some(hint.to_owned()), ..BindCure::default() };
         match (&self.address, self.error.kind()) {
-            (Bound::Tcp(_), io::ErrorKind::AddrInUse) => match &self.holder {
+            (Bound::Tcp(_) | Bound::Udp(_), io::ErrorKind::AddrInUse) => match &self.holder {
                 Some(holder) => held(holder.to_string(), "end that process, or write another port"),
-                None => held(
-                    "another process, perhaps of another user (`sudo ss -ltnp` tells)".to_owned(),
-                    "end it, or write another port",
-                ),
+                None => {
+                    let flags = if matches!(self.address, Bound::Udp(_)) { "-lunp" } else { "-ltnp" };
+                    held(
+                        format!("another process, perhaps of another user (`sudo ss {flags}` tells)"),
+                        "end it, or write another port",
+                    )
+                }
             },
             (Bound::Unix(_), io::ErrorKind::AddrInUse) => {
                 held("another process, perhaps another evenkeel".to_owned(), "end it, or write another path")
             }
-            (Bound::Tcp(_), io::ErrorKind::PermissionDenied) => {
+            (Bound::Tcp(_) | Bound::Udp(_), io::ErrorKind::PermissionDenied) => {
                 let program = std::env::current_exe()
                     .map_or_else(|_| "evenkeel".into(), |path| path.display().to_string());
                 BindCure {
@@ -90,7 +98,7 @@ impl Unbound {
             (Bound::Unix(_), io::ErrorKind::PermissionDenied) => {
                 hint("let the user that runs evenkeel write to the folder of the socket")
             }
-            (Bound::Tcp(_), io::ErrorKind::AddrNotAvailable) => hint(
+            (Bound::Tcp(_) | Bound::Udp(_), io::ErrorKind::AddrNotAvailable) => hint(
                 "this machine has no such address (`ip address` lists those that it has); `\"*:PORT\"` means all",
             ),
             // The system's kinds are an open list, and its own text says the rest.
@@ -110,6 +118,8 @@ fn first_free_port() -> u16 {
 pub enum Bound {
     /// TCP, with the port the system chose where 0 was asked for.
     Tcp(SocketAddr),
+    /// The same of UDP.
+    Udp(SocketAddr),
     /// A unix socket.
     Unix(PathBuf),
 }
@@ -120,6 +130,7 @@ impl Bound {
     pub fn asked(bind: &Bind) -> Bound {
         match bind {
             Bind::Tcp(address) => Bound::Tcp(*address),
+            Bind::Udp(address) => Bound::Udp(*address),
             Bind::Unix(path) => Bound::Unix(path.clone()),
         }
     }
@@ -128,7 +139,7 @@ impl Bound {
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bound::Tcp(address) => address.fmt(f),
+            Bound::Tcp(address) | Bound::Udp(address) => address.fmt(f),
             Bound::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

@@ -49,7 +49,7 @@ impl Unbound {
         let is_own = |row: &&Effective| row.path == path || row.path.starts_with(&format!("{path}["));
         let own: Vec<&Effective> = rows.iter().filter(is_own).collect();
         let fits = |row: &&&Effective| match &self.address {
-            Bound::Tcp(address) => row.value.ends_with(&format!(":{}", address.port())),
+            Bound::Tcp(address) | Bound::Udp(address) => row.value.ends_with(&format!(":{}", address.port())),
             Bound::Unix(path) => {
                 row.value.strip_prefix("unix:").is_some_and(|other| Path::new(other) == path)
             }

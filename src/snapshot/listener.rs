@@ -270,7 +270,9 @@ impl ListenerMakings<'_> {
             passages: Passages::new(&config.routes),
             refuses_unknown: config.tls.as_ref().is_some_and(|tls| tls.unknown_sni == UnknownSni::Refuse),
             door_rates: match config.protocol {
-                Protocol::Tcp => RateChecks::new([&config.rate_limits, &[]], self.rates, [&config.name, "*"]),
+                Protocol::Tcp | Protocol::Udp => {
+                    RateChecks::new([&config.rate_limits, &[]], self.rates, [&config.name, "*"])
+                }
                 Protocol::Http => RateChecks::default(),
             },
             config: config.clone(),

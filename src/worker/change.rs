@@ -15,7 +15,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,13 +29,14 @@ use crate::lasting::Vital;
 use crate::message::ListenerId;
 use crate::net::now;
 use crate::proxy::WorkerCtx;
-use crate::snapshot::{Listener, Snapshot};
+use crate::snapshot::{ConnectionLimits, Listener, Snapshot};
 use crate::targets::{Backend, Departure};
 use crate::telemetry::access_log::{Handle, LogRest};
 
 use super::admission::Admitter;
+use super::datagrams::DatagramLoop;
 use super::handover::Neighbours;
-use super::listen::{Loop, Orders, Socket, SocketId};
+use super::listen::{Acceptor, Loop, Orders, Socket, SocketId, SocketKind};
 
 /// Another config, for one worker. What it costs the worker goes by what differs, and not by how large the config is.
 pub struct Change {
@@ -125,13 +126,27 @@ impl Changes {
 pub(super) struct Accepting {
     ctx: Rc<WorkerCtx>,
     admitter: Rc<Admitter>,
+    limits: Arc<ConnectionLimits>,
     neighbours: Neighbours,
     loops: HashMap<SocketId, Rc<Orders>>,
+    /// Those for datagrams, among them some that are over.
+    datagrams: Vec<Weak<DatagramLoop>>,
 }
 
 impl Accepting {
-    pub(super) fn new(ctx: &Rc<WorkerCtx>, admitter: &Rc<Admitter>, neighbours: Neighbours) -> Accepting {
-        Accepting { ctx: Rc::clone(ctx), admitter: Rc::clone(admitter), neighbours, loops: HashMap::new() }
+    pub(super) fn new(
+        ctx: &Rc<WorkerCtx>,
+        (admitter, limits): (&Rc<Admitter>, &Arc<ConnectionLimits>),
+        neighbours: Neighbours,
+    ) -> Accepting {
+        Accepting {
+            ctx: Rc::clone(ctx),
+            admitter: Rc::clone(admitter),
+            limits: Arc::clone(limits),
+            neighbours,
+            loops: HashMap::new(),
+            datagrams: Vec::new(),
+        }
     }
 
     /// Begins to accept from `socket`.
@@ -139,10 +154,23 @@ impl Accepting {
     /// # Errors
     /// The event loop does not take it.
     pub(super) fn begin(&mut self, socket: Socket, tasks: &mut Vital) -> io::Result<()> {
-        let id = socket.id;
+        let Socket { id, listener, kind } = socket;
+        let orders = Orders::new(&self.ctx, listener)?;
+        let acceptor = match kind {
+            SocketKind::Tcp(tcp) => Acceptor::tcp(tcp)?,
+            SocketKind::Unix(unix) => Acceptor::unix(unix)?,
+            SocketKind::Udp(udp) => {
+                let datagrams = DatagramLoop::new(&self.ctx, &self.limits, udp, Rc::clone(&orders))?;
+                self.loops.insert(id, orders);
+                self.datagrams.retain(|one| one.strong_count() > 0);
+                self.datagrams.push(Rc::downgrade(&datagrams));
+                tasks.spawn_until("datagrams", datagrams.run());
+                return Ok(());
+            }
+        };
         let (ctx, admitter) = (Rc::clone(&self.ctx), Rc::clone(&self.admitter));
-        let accept_loop = Loop::new(ctx, admitter, self.neighbours.clone(), socket)?;
-        self.loops.insert(id, accept_loop.orders());
+        let accept_loop = Loop::new(ctx, admitter, self.neighbours.clone(), acceptor, Rc::clone(&orders));
+        self.loops.insert(id, orders);
         tasks.spawn_until("accept loop", accept_loop.run());
         Ok(())
     }
@@ -152,7 +180,9 @@ impl Accepting {
         let BlockOrder { table, cut, done } = order;
         self.ctx.blocked.replace(table);
         // Whoever asked may have gone.
-        let _ = done.send(self.admitter.cut_clients(&cut));
+        let flows = self.datagrams.iter().filter_map(Weak::upgrade).map(|datagrams| datagrams.cut(&cut));
+        let flows: usize = flows.sum();
+        let _ = done.send(self.admitter.cut_clients(&cut) + flows);
     }
 
     /// Goes over to another config.

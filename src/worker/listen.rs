@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +16,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::events;
 use crate::message::{ClientAddress, ListenerId, Peer};
+use crate::net::datagrams::watch;
 use crate::net::socket::{self, Accepted};
 use crate::net::{Deadline, now};
 use crate::proxy::{Here, WorkerCtx};
@@ -46,12 +47,23 @@ pub struct Socket {
     pub kind: SocketKind,
 }
 
-/// What a worker tells an accept loop while that runs.
+/// What a worker tells an accept loop, or that of a socket for datagrams, while that runs. Whoever is told wakes it by all deadlines.
 pub(super) struct Orders {
     /// Whose connections it accepts, under the config in force.
     pub(super) here: RefCell<Here>,
     /// It accepts what is queued, and no more.
     pub(super) ends: Cell<bool>,
+}
+
+impl Orders {
+    /// Of a socket of `listener`.
+    ///
+    /// # Errors
+    /// There is no such listener.
+    pub(super) fn new(ctx: &WorkerCtx, listener: ListenerId) -> io::Result<Rc<Orders>> {
+        let here = ctx.here(listener).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false) }))
+    }
 }
 
 /// What kind of socket.
@@ -61,17 +73,30 @@ pub enum SocketKind {
     Tcp(std::net::TcpListener),
     /// Unix; all workers accept from the same one.
     Unix(std::os::unix::net::UnixListener),
+    /// UDP.
+    Udp(std::net::UdpSocket),
 }
 
 /// A client's address, if its kind of socket has one.
 type Address = Option<(IpAddr, u16)>;
 
-enum Acceptor {
+/// A socket that connections come in by.
+pub(super) enum Acceptor {
     Tcp(AsyncFd<std::net::TcpListener>),
     Unix(AsyncFd<std::os::unix::net::UnixListener>),
 }
 
 impl Acceptor {
+    /// Has the event loop watch a listening socket of TCP.
+    pub(super) fn tcp(socket: std::net::TcpListener) -> io::Result<Acceptor> {
+        Ok(Acceptor::Tcp(watch(socket, Interest::READABLE)?))
+    }
+
+    /// The same of a unix socket.
+    pub(super) fn unix(socket: std::os::unix::net::UnixListener) -> io::Result<Acceptor> {
+        Ok(Acceptor::Unix(watch(socket, Interest::READABLE)?))
+    }
+
     /// Accepts one. `many`: see [`poll_accept`].
     fn poll(&self, cx: &mut Context<'_>, many: &Cell<bool>) -> Poll<io::Result<(Accepted, Address)>> {
         match self {
@@ -81,16 +106,6 @@ impl Acceptor {
             }
         }
     }
-}
-
-/// Has the event loop watch a listening socket. The runtime's own listeners can only accept into the event loop of
-/// their thread.
-#[allow(
-    deprecated,
-    reason = "its successor is unsafe because a type may lie about its descriptor; std's do not"
-)]
-fn watch<L: AsRawFd + Into<OwnedFd>>(listener: L) -> io::Result<AsyncFd<L>> {
-    AsyncFd::with_interest(listener, Interest::READABLE)
 }
 
 /// Accepts one. An accept in vain makes a socket and a file and throws them away, which costs several times as much as to
@@ -135,21 +150,11 @@ impl Loop {
         ctx: Rc<WorkerCtx>,
         admitter: Rc<Admitter>,
         neighbours: Neighbours,
-        socket: Socket,
-    ) -> io::Result<Loop> {
-        let acceptor = match socket.kind {
-            SocketKind::Tcp(tcp) => Acceptor::Tcp(watch(tcp)?),
-            SocketKind::Unix(unix) => Acceptor::Unix(watch(unix)?),
-        };
+        acceptor: Acceptor,
+        orders: Rc<Orders>,
+    ) -> Loop {
         let deadline = ctx.ticker.deadline();
-        let here = ctx.here(socket.listener).ok_or(io::ErrorKind::NotFound)?;
-        let orders = Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false) });
-        Ok(Loop { ctx, admitter, neighbours, orders, acceptor, many: Cell::new(false), deadline })
-    }
-
-    /// How it is told what to do from now on; a wake of all deadlines makes it look.
-    pub(super) fn orders(&self) -> Rc<Orders> {
-        Rc::clone(&self.orders)
+        Loop { ctx, admitter, neighbours, orders, acceptor, many: Cell::new(false), deadline }
     }
 
     fn ends(&self) -> bool {
@@ -262,13 +267,14 @@ mod tests {
             let ctx = context();
             let ticker = Rc::clone(&ctx.ticker);
             spawn_local(async move { ticker.run().await });
-            let kind = SocketKind::Unix(socket::listen_unix(&path).expect("listening"));
-            let socket = Socket { id: SocketId(0), listener: ListenerId(0), kind };
+            let acceptor = Acceptor::unix(socket::listen_unix(&path).expect("listening"));
+            let orders = Orders::new(&ctx, ListenerId(0)).expect("a listener");
             let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(10), TaskTracker::new());
             let mut ends = link(&[Arc::clone(&ctx.cells)]);
             let neighbours = ends.remove(0).neighbours;
-            let accepting = Loop::new(Rc::clone(&ctx), admitter, neighbours, socket);
-            let accepting = spawn_local(accepting.expect("registered").run());
+            let acceptor = acceptor.expect("registered");
+            let accepting =
+                spawn_local(Loop::new(Rc::clone(&ctx), admitter, neighbours, acceptor, orders).run());
             // The loop waits for its first connection.
             tokio::task::yield_now().await;
             // From here to the drain the event loop gets no turn.

@@ -7,6 +7,7 @@ mod admission;
 mod change;
 mod connection;
 mod connection_slot;
+mod datagrams;
 mod handover;
 mod listen;
 mod newcomer;
@@ -129,9 +130,9 @@ async fn serve(
     lasting.spawn("request queue", async move { gate.request_queue.let_in().await });
     // And these when the worker drains.
     let mut accepting = Vital::default();
-    let admitter = Admitter::new(Rc::clone(ctx), limits, tracker.clone());
+    let admitter = Admitter::new(Rc::clone(ctx), Arc::clone(&limits), tracker.clone());
     let Ends { neighbours, mut mailbox } = ends;
-    let mut loops = Accepting::new(ctx, &admitter, neighbours);
+    let mut loops = Accepting::new(ctx, (&admitter, &limits), neighbours);
     for socket in sockets {
         loops.begin(socket, &mut accepting)?;
     }

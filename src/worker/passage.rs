@@ -12,7 +12,8 @@ use crate::message::{Cause, Record, RecordKind};
 use crate::net::{Deadline, now};
 use crate::proxy::http::connection::DRAIN_SILENCE;
 use crate::proxy::recording::Recording;
-use crate::proxy::tcp::{self, TcpBeginning};
+use crate::proxy::tcp::TcpBeginning;
+use crate::proxy::tolls::is_too_soon;
 use crate::route::HelloVerdict;
 use crate::tls::hello::{ClientHello, HelloFault, HelloRead, HelloReader};
 
@@ -146,7 +147,7 @@ fn pass_on(newcomer: &mut Newcomer, place: usize, name: Option<Box<str>>) -> Opt
         rule.count_refusal();
         Some(Cause::AccessDenied)
     } else {
-        tcp::is_too_soon(ctx, peer, &route.rates).then_some(Cause::RateLimited)
+        is_too_soon(ctx, peer.client.map(|client| client.ip), &route.rates).then_some(Cause::RateLimited)
     };
     if let Some(cause) = refusal {
         let mut record = Record { kind: RecordKind::Tcp, id: ctx.request_id(), ..peer.record() };

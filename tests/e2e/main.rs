@@ -156,5 +156,7 @@ mod tls_revoked;
 mod top;
 mod traces;
 mod trial;
+mod udp;
+mod udp_lab;
 mod watch;
 mod webhooks;

@@ -185,6 +185,7 @@ fn reality(server: &Server) -> Reality {
 fn can_connect(bound: &Bound) -> bool {
     match bound {
         Bound::Tcp(address) => TcpStream::connect(address).is_ok(),
+        Bound::Udp(_) => unreachable!("none is configured"),
         Bound::Unix(path) => UnixStream::connect(path).is_ok(),
     }
 }

@@ -129,7 +129,7 @@ fn a_ticket_of_an_open_listener_opens_none_that_asks_for_a_certificate() {
         .iter()
         .map(|(_, bound)| match bound {
             Bound::Tcp(address) => *address,
-            Bound::Unix(_) => unreachable!("none is configured"),
+            Bound::Udp(_) | Bound::Unix(_) => unreachable!("none is configured"),
         })
         .collect();
     let [open, asking, optional] = addresses[..] else { panic!("{addresses:?}") };

@@ -190,7 +190,7 @@ impl Shot {
             }
             let counted = of_target(&sums, target, &ways, active);
             all.take_in(&counted);
-            if target.config.protocol == Protocol::Tcp {
+            if target.config.protocol != Protocol::Http {
                 all.errors += counted.errors;
             }
             rows.insert(format!("target/{name}"), counted);
@@ -227,7 +227,7 @@ fn of_target(sums: &Sums, target: &Target, ways: &[RouteId], active: u64) -> Row
     RowTally {
         id: target.id.0.into(),
         requests: traffic.requests(),
-        errors: if target.config.protocol == Protocol::Tcp {
+        errors: if target.config.protocol != Protocol::Http {
             failed(sums, target.id)
         } else {
             errors(&traffic)

@@ -64,7 +64,11 @@ pub(super) fn steps(kept: &KeptRequest) -> Vec<StoryStep> {
             (sent, Tick::ZERO) => steps.span("first byte", sent, end, "none came".to_owned()),
             (sent, first) => {
                 steps.span("first byte", sent, first, String::new());
-                let name = if record.kind == RecordKind::Http { "body" } else { "tunnel" };
+                let name = match record.kind {
+                    RecordKind::Http => "body",
+                    RecordKind::Upgrade | RecordKind::Tcp => "tunnel",
+                    RecordKind::Udp => "flow",
+                };
                 steps.span(name, first, end, String::new());
             }
         }

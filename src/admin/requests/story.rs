@@ -31,6 +31,7 @@ pub(super) fn summary(kept: &KeptRequest, wall: u64) -> RequestSummary {
             RecordKind::Http => "http",
             RecordKind::Upgrade => "upgrade",
             RecordKind::Tcp => "tcp",
+            RecordKind::Udp => "udp",
         }
         .to_owned(),
         kept_for: kept.kept_for.token().to_owned(),

@@ -324,6 +324,7 @@ pub(in crate::admin) fn spoken(protocol: Protocol, is_tls: bool) -> &'static str
         (Protocol::Http, true) => "https",
         (Protocol::Tcp, false) => "tcp",
         (Protocol::Tcp, true) => "tls",
+        (Protocol::Udp, _) => "udp",
     }
 }
 

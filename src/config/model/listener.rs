@@ -66,7 +66,7 @@ impl ListenerConfig {
     pub fn alpn(&self) -> Vec<AlpnProtocol> {
         let written = match (self.protocol, &self.tls) {
             (Protocol::Http, Some(tls)) => &tls.alpn[..],
-            (Protocol::Tcp, _) | (_, None) => &[],
+            (Protocol::Tcp | Protocol::Udp, _) | (_, None) => &[],
         };
         let is_spoken = |protocol: &AlpnProtocol| *protocol != AlpnProtocol::H2 || self.http2.is_some();
         written.iter().copied().filter(is_spoken).collect()
@@ -78,6 +78,8 @@ impl ListenerConfig {
 pub enum Bind {
     /// A TCP address; port 0 lets the system choose.
     Tcp(SocketAddr),
+    /// The same of UDP.
+    Udp(SocketAddr),
     /// A unix stream socket at this path.
     Unix(PathBuf),
 }
@@ -87,13 +89,26 @@ pub enum Bind {
 pub enum Protocol {
     /// Bytes are relayed as they come.
     Tcp,
+    /// Datagrams are, each whole; those of one client's address and port are a flow.
+    Udp,
     /// HTTP/1.1 and HTTP/1.0, and with clients HTTP/2 where a listener says so.
     Http,
 }
 
 impl Protocol {
     /// Every protocol with the name it has in a config file.
-    pub const ALL: &'static [(&'static str, Protocol)] = &[("tcp", Protocol::Tcp), ("http", Protocol::Http)];
+    pub const ALL: &'static [(&'static str, Protocol)] =
+        &[("tcp", Protocol::Tcp), ("udp", Protocol::Udp), ("http", Protocol::Http)];
+
+    /// Its name in a config file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Http => "http",
+        }
+    }
 }
 
 /// What one request may cost.
@@ -111,6 +126,9 @@ pub struct Limits {
     pub connections: Option<u32>,
     /// The same from one client address (of v6: one /64); `None` (`off`, the default): any.
     pub connections_per_client: Option<u32>,
+    /// How many times the bytes that a client of UDP has sent it may be answered with while it has not sent anything behind our first answer, and
+    /// so has not shown that it is where it says; `None` (`off`): any. Default 30.
+    pub reply_factor: Option<u32>,
 }
 
 impl Default for Limits {
@@ -122,6 +140,7 @@ impl Default for Limits {
             body_rate: 240,
             connections: None,
             connections_per_client: None,
+            reply_factor: Some(30),
         }
     }
 }

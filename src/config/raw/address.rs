@@ -182,17 +182,17 @@ pub(in crate::config) struct Scheme {
     port: Option<u16>,
 }
 
-const SCHEMES: [Scheme; 4] = [
+const SCHEMES: [Scheme; 5] = [
     Scheme { name: "http", protocol: Protocol::Http, tls: false, port: Some(80) },
     Scheme { name: "https", protocol: Protocol::Http, tls: true, port: Some(443) },
     Scheme { name: "tcp", protocol: Protocol::Tcp, tls: false, port: None },
     Scheme { name: "tls", protocol: Protocol::Tcp, tls: true, port: None },
+    Scheme { name: "udp", protocol: Protocol::Udp, tls: false, port: None },
 ];
 
 /// Reads a backend's URL. `usual` is the scheme that somebody who wrote none probably means.
 pub(in crate::config) fn url(text: &str, usual: &str) -> Result<Url, Wrong> {
-    const FORM: &str =
-        "`http://host:port`, `https://host:port`, `tcp://host:port`, `tls://host:port` or `unix:/path`";
+    const FORM: &str = "`http://host:port`, `https://host:port`, `tcp://host:port`, `tls://host:port`, `udp://host:port` or `unix:/path`";
     let shown = hidden::without_user(text);
     let wrong = |why: &str| Wrong::new(format!("is {}, {why}", quoted(&shown)), FORM);
     if let Some(path) = text.strip_prefix("unix:") {
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn urls() {
-        let [http, https, tcp, tls] = SCHEMES;
+        let [http, https, tcp, tls, _] = SCHEMES;
         let table = [
             ("http://a", Url::Host(http, "a".into(), 80)),
             ("http://a:8001/", Url::Host(http, "a".into(), 8001)),

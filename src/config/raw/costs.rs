@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::bounds::{CONNECTIONS_MAX, DAY, HOUR, MILLISECOND, MONTH};
+use super::bounds::{CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, MILLISECOND, MONTH};
 use super::kind::Shape;
 use super::reader::{Reader, is_off};
 use crate::config::origin::{Spot, Written};
@@ -17,6 +17,7 @@ pub(in crate::config) struct RawTimeouts {
     pub(in crate::config) first_byte: Option<Written<Duration>>,
     pub(in crate::config) idle: Option<Written<Duration>>,
     pub(in crate::config) tunnel: Option<Written<Duration>>,
+    pub(in crate::config) flow: Option<Written<Duration>>,
     pub(in crate::config) head: Option<Written<Duration>>,
     pub(in crate::config) keep_alive: Option<Written<Duration>>,
     /// A value of `None`: `off`.
@@ -41,6 +42,8 @@ pub(in crate::config) struct RawLimits {
     pub(in crate::config) connections: Option<Written<Option<u32>>>,
     /// A value of `None`: `off`.
     pub(in crate::config) connections_per_client: Option<Written<Option<u32>>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) reply_factor: Option<Written<Option<u32>>>,
 }
 
 /// Walks `timeouts` with those of its keys that `shape` has.
@@ -64,6 +67,7 @@ pub(super) fn timeouts(
     let (connect, tls) = (time("connect", HOUR, false), time("tls", HOUR, false));
     let (first_byte, idle) = (time("first_byte", DAY, true), time("idle", DAY, false));
     let (tunnel, queue) = (time("tunnel", MONTH, false), time("queue", HOUR, false));
+    let flow = time("flow", DAY, false);
     let (head, keep_alive) = (time("head", HOUR, true), time("keep_alive", DAY, true));
     let mut or_off = |key: &'static str, range: RangeInclusive<Duration>, of_http: bool| {
         let entry = find(key, of_http, reader)?;
@@ -82,6 +86,7 @@ pub(super) fn timeouts(
         first_byte,
         idle,
         tunnel,
+        flow,
         head,
         keep_alive,
         half_closed,
@@ -112,6 +117,7 @@ pub(super) fn limits(
     let (body, body_rate) = (or_off("body", 1 << 50), or_off("body_rate", 1 << 30));
     let mut connections = |key: &'static str| reader.whole_or_off(section.known(key)?, 1..=CONNECTIONS_MAX);
     let (all, per_client) = (connections("connections"), connections("connections_per_client"));
+    let factor = section.known("reply_factor");
     Some(RawLimits {
         head_size: section.known("head_size").and_then(|entry| reader.size(entry, 1_024..=65_536, false)),
         headers: section.known("headers").and_then(|entry| reader.whole(entry, 1..=1_000)),
@@ -119,5 +125,6 @@ pub(super) fn limits(
         body_rate,
         connections: all,
         connections_per_client: per_client,
+        reply_factor: factor.and_then(|entry| reader.whole_or_off(entry, 1..=COUNT_MAX)),
     })
 }

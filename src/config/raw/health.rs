@@ -26,6 +26,8 @@ pub(in crate::config) struct RawHealth {
     pub(in crate::config) port: Option<Written<u32>>,
     /// Empty: the whole server.
     pub(in crate::config) grpc: Option<Written<String>>,
+    /// Empty: the root; `None` inside: `off`.
+    pub(in crate::config) dns: Option<Written<Option<String>>>,
     pub(in crate::config) send: Option<Written<Vec<u8>>>,
     pub(in crate::config) receive: Option<Written<Vec<u8>>>,
     pub(in crate::config) agent: Option<Written<u32>>,
@@ -53,6 +55,7 @@ pub(super) fn walk(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Opt
         body: section.find("body").and_then(|entry| reader.word(entry, BODY, body)),
         port: section.find("port").and_then(|entry| reader.whole(entry, 1..=65_535)),
         grpc: section.find("grpc").and_then(|entry| grpc(entry, reader)),
+        dns: section.find("dns").and_then(|entry| dns(entry, reader)),
         send: section.find("send").and_then(|entry| reader.word(entry, BYTES, bytes)),
         receive: section.find("receive").and_then(|entry| reader.word(entry, BYTES, bytes)),
         agent: section.find("agent").and_then(|entry| reader.whole(entry, 1..=65_535)),
@@ -87,6 +90,28 @@ fn grpc(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<String>> {
         match text.len() {
             1..=SERVICE_MAX if text.bytes().all(is_name) => Ok(text.to_owned()),
             _ => Err(Wrong::new(format!("is {}, which is no name of a service", quoted(text)), SERVICE)),
+        }
+    })
+}
+
+/// Which name is asked for.
+fn dns(entry: &Entry, reader: &mut Reader<'_>) -> Option<Written<Option<String>>> {
+    if is_on(&entry.node) {
+        return Some(Written::new(Some(String::new()), reader.spot(entry)));
+    }
+    if is_off(&entry.node) {
+        return Some(Written::new(None, reader.spot(entry)));
+    }
+    const NAME: &str = "`on`, or a name such as `example.com`";
+    reader.parsed(entry, NAME, |text| {
+        let label = |label: &str| {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            (1..=63).contains(&label.len()) && label.bytes().all(is_part)
+        };
+        let bare = text.strip_suffix('.').unwrap_or(text);
+        match bare.len() {
+            1..=253 if bare.split('.').all(label) => Ok(Some(bare.to_ascii_lowercase())),
+            _ => Err(Wrong::new(format!("is {}, which is no name of DNS", quoted(text)), NAME)),
         }
     })
 }

@@ -78,6 +78,7 @@ impl BackendRules {
             Some(written) => {
                 rows.note(path("health_path"), written.value.clone(), written.spot.origin.clone());
             }
+            None if self.protocol == Some(Protocol::Udp) => {}
             None => {
                 let check = if tls.is_some() { "TLS handshake" } else { "TCP connect" };
                 rows.note(path("health_path"), format!("none, a {check} is the check"), Origin::Default);
@@ -110,6 +111,7 @@ impl BackendRules {
                 (Protocol::Http, _) => "http",
                 (Protocol::Tcp, Some(true)) => "tls",
                 (Protocol::Tcp, _) => "tcp",
+                (Protocol::Udp, _) => "udp",
             };
             let (own, protocol) = (name(own), name(protocol));
             let message = format!(

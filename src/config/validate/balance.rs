@@ -81,14 +81,16 @@ fn refuse_idle(raw: &RawTarget, algorithm: Balance, report: &mut Report) {
     }
 }
 
-/// A TCP connection has no path.
+/// A TCP connection has no path, and neither has a flow.
 fn refuse_http_hash(raw: &RawTarget, protocol: Option<Protocol>, report: &mut Report) {
     let Some(written) = &raw.policy.hash_key else { return };
-    if protocol == Some(Protocol::Tcp) && written.value != HashKey::ClientIp {
+    let Some(spoken) = protocol.filter(|protocol| *protocol != Protocol::Http) else { return };
+    if written.value != HashKey::ClientIp {
         let message = format!(
-            "`hash_key` is `{}`, which belongs to HTTP, but the target {} speaks tcp",
+            "`hash_key` is `{}`, which belongs to HTTP, but the target {} speaks {}",
             show_hash_key(&written.value),
-            quoted(&raw.name.value)
+            quoted(&raw.name.value),
+            spoken.as_str()
         );
         report
             .spot(&written.spot, message)

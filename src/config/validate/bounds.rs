@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::clashes;
 use super::owner::KeyOwner;
 use crate::config::effective::EffectiveRows;
-use crate::config::model::{ClientTimeouts, Limits, Timeouts};
+use crate::config::model::{ClientTimeouts, Limits, Protocol, Timeouts};
 use crate::config::origin::{Field, Written};
-use crate::config::raw::{RawListener, RawTarget, RawTimeouts};
+use crate::config::raw::{RawListener, RawTarget, RawTimeouts, Spoken};
 use crate::config::report::Report;
 use crate::config::units::{show_duration, show_size};
 
@@ -27,11 +27,13 @@ pub(super) fn timeouts(
     owner: &KeyOwner<'_>,
     target: Option<&RawTarget>,
     serves: Serves,
-    is_http: bool,
+    spoken: Option<Spoken>,
     is_secured: bool,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> (Timeouts, ClientTimeouts) {
+    let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
+    let is_udp = spoken == Some(Spoken::UDP);
     let (mut timeouts, mut client) = (Timeouts::default(), ClientTimeouts::default());
     let raw = owner.timeouts;
     let (of_clients, of_backends) = (serves != Serves::Backends, serves != Serves::Clients);
@@ -39,7 +41,10 @@ pub(super) fn timeouts(
     let mut settle = |key: &str, written: &Option<Written<Duration>>, value: &mut Duration| {
         *value = rows.settle(path(key), written.as_ref(), *value, |time| show_duration(*time));
     };
-    if of_backends {
+    if of_backends && is_udp {
+        settle("flow", &raw.flow, &mut timeouts.flow);
+    }
+    if of_backends && !is_udp {
         settle("connect", &raw.connect, &mut timeouts.connect);
     }
     if is_secured {
@@ -48,10 +53,10 @@ pub(super) fn timeouts(
     if is_http && of_backends {
         settle("first_byte", &raw.first_byte, &mut timeouts.first_byte);
     }
-    if (is_http && of_backends) || raw.idle.is_some() {
+    if (is_http && of_backends) || raw.idle.is_some() && !is_udp {
         settle("idle", &raw.idle, &mut timeouts.idle);
     }
-    if of_backends {
+    if of_backends && !is_udp {
         if !is_http && raw.idle.is_some() {
             // All that a TCP connection can be is a tunnel: both keys bound its silence, and the shorter one counts.
             timeouts.tunnel = timeouts.idle;
@@ -75,7 +80,7 @@ pub(super) fn timeouts(
         }
     }
     let or_off = |time: &Option<Duration>| time.map_or_else(|| "off".to_owned(), show_duration);
-    if of_clients {
+    if of_clients && !is_udp {
         client.half_closed =
             rows.settle(path("half_closed"), raw.half_closed.as_ref(), client.half_closed, or_off);
     }
@@ -139,10 +144,11 @@ fn refuse_idle_attempt(raw: &RawTimeouts, report: &mut Report) {
 /// What requests and connections may cost.
 pub(super) fn limits(
     raw: &KeyOwner<'_>,
-    is_http: bool,
+    spoken: Option<Spoken>,
     report: &mut Report,
     rows: &mut EffectiveRows,
 ) -> Limits {
+    let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
     let default = Limits::default();
     let path = |key: &str| raw.path(&format!("limits.{key}"));
     let mut count = |key: &str, written: &Option<Written<Option<u32>>>| {
@@ -152,7 +158,14 @@ pub(super) fn limits(
     let connections = count("connections", &raw.limits.connections);
     let connections_per_client = count("connections_per_client", &raw.limits.connections_per_client);
     refuse_idle_connections(raw, report);
-    let default = Limits { connections, connections_per_client, ..default };
+    let mut reply_factor = default.reply_factor;
+    if spoken == Some(Spoken::UDP) {
+        let or_off =
+            |factor: &Option<u32>| factor.map_or_else(|| "off".to_owned(), |factor| factor.to_string());
+        reply_factor =
+            rows.settle(path("reply_factor"), raw.limits.reply_factor.as_ref(), reply_factor, or_off);
+    }
+    let default = Limits { connections, connections_per_client, reply_factor, ..default };
     if !is_http {
         return default;
     }

@@ -13,16 +13,18 @@ use crate::config::report::Report;
 
 /// Reports every listener that can't be bound because of one before it.
 pub(super) fn listeners(all: &[(KeyOwner<'_>, &ListenerConfig)], host: BindHost, report: &mut Report) {
-    let mut by_port: HashMap<u16, Vec<(SocketAddr, Place<'_>)>> = HashMap::new();
+    let mut by_port: HashMap<(bool, u16), Vec<(SocketAddr, Place<'_>)>> = HashMap::new();
     let mut by_path: HashMap<&Path, Place<'_>> = HashMap::new();
     for (index, (owner, listener)) in all.iter().enumerate() {
         let Field::Given(written) = owner.binds else { continue };
         let mut clash = None;
         for (bind, spot) in listener.binds.iter().zip(spots(&written.value, host)) {
             match bind {
-                Bind::Tcp(address) if address.port() == 0 => {}
-                Bind::Tcp(address) => {
-                    let taken = by_port.entry(address.port()).or_default();
+                Bind::Tcp(address) | Bind::Udp(address) if address.port() == 0 => {}
+                Bind::Tcp(address) | Bind::Udp(address) => {
+                    // What speaks TCP and what speaks UDP may have the same port, as servers of DNS do.
+                    let kind = (matches!(bind, Bind::Udp(_)), address.port());
+                    let taken = by_port.entry(kind).or_default();
                     if let Some((other, first)) =
                         taken.iter().find(|(other, _)| overlap(other.ip(), address.ip()))
                     {
@@ -111,7 +113,7 @@ pub(super) fn doors(
         let is_taken = |listener: &ListenerConfig| {
             listener.binds.iter().any(|bind| match bind {
                 Bind::Tcp(public) => binds.iter().any(|own| meet(*own, *public)),
-                Bind::Unix(_) => false,
+                Bind::Udp(_) | Bind::Unix(_) => false,
             })
         };
         if let Some((owner, _)) = all.iter().find(|(_, listener)| is_taken(listener)) {

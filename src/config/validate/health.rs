@@ -6,7 +6,7 @@ use super::show::show_statuses;
 use super::top_level::TopLevel;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::{BackendAddress, HealthCheck};
+use crate::config::model::{BackendAddress, HealthCheck, Protocol};
 use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawHealth, RawTarget};
 use crate::config::report::Report;
@@ -15,6 +15,7 @@ use crate::config::units::show_duration;
 /// How the backends are probed; `None`: they are not.
 pub(super) fn accept(
     raw: &RawTarget,
+    protocol: Option<Protocol>,
     top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
@@ -29,6 +30,12 @@ pub(super) fn accept(
             return None;
         }
     };
+    let is_udp = protocol == Some(Protocol::Udp);
+    if is_udp && asked_by_dns(written).is_none() && written.receive.is_none() {
+        // Whether anybody is there can't be found out without a question.
+        rows.note(path(""), "off", Origin::Default);
+        return None;
+    }
     let time = |time: &Duration| show_duration(*time);
     let interval = stronger(written.interval.as_ref(), top.interval.as_ref());
     let fall = stronger(written.fall.as_ref(), top.fall.as_ref());
@@ -45,7 +52,7 @@ pub(super) fn accept(
     if let Field::Given(common) = &written.path {
         rows.note(path(".path"), common.value.clone(), common.spot.origin.clone());
     }
-    if let Some(service) = &written.grpc {
+    if let (false, Some(service)) = (is_udp, &written.grpc) {
         refuse_beside_grpc(raw, written, &service.spot, report);
         let shown = |name: &Option<String>| match name.as_deref() {
             None => "off".to_owned(),
@@ -56,6 +63,19 @@ pub(super) fn accept(
         let grpc = rows.settle(path(".grpc"), Some(&service), None, shown);
         let host = host(written, &path(".host"), rows);
         return Some(HealthCheck { grpc, host, ..checks });
+    }
+    if let (true, Some(name)) = (is_udp, asked_by_dns(written)) {
+        let shown = |name: &Option<String>| match name.as_deref() {
+            None => "off".to_owned(),
+            Some("") => "on".to_owned(),
+            Some(name) => name.to_owned(),
+        };
+        let dns = rows.settle(path(".dns"), Some(name), None, shown);
+        return Some(HealthCheck { dns, ..checks });
+    }
+    if is_udp {
+        let (send, receive) = talk(raw, written, report, rows);
+        return Some(HealthCheck { send, receive, ..checks });
     }
     if !asks(raw) {
         refuse_idle_keys(written, report);
@@ -71,6 +91,11 @@ pub(super) fn accept(
         body.clone().unwrap_or_else(|| "none, it is not read".to_owned())
     });
     Some(HealthCheck { expect, host, body, ..checks })
+}
+
+/// Which name is asked for by DNS.
+fn asked_by_dns(health: &RawHealth) -> Option<&Written<Option<String>>> {
+    health.dns.as_ref().filter(|written| written.value.is_some())
 }
 
 /// The Host of what is asked.

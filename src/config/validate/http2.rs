@@ -13,7 +13,7 @@ use crate::config::units::{show_duration, show_size};
 /// Whether the clients of `owner` may speak it: over TLS unless somebody says otherwise, else only if somebody says so.
 pub(super) fn is_spoken(owner: &KeyOwner<'_>, spoken: Option<Spoken>) -> bool {
     match (spoken, &owner.own.http2) {
-        (None | Some(Spoken { protocol: Protocol::Tcp, .. }), _) => false,
+        (None | Some(Spoken { protocol: Protocol::Tcp | Protocol::Udp, .. }), _) => false,
         (Some(_), Field::Given(written)) => written.value.is_some(),
         (Some(spoken), Field::Faulty | Field::Absent) => spoken.is_https && lacking(owner).is_none(),
     }

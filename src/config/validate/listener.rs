@@ -27,12 +27,14 @@ pub(super) fn accept(
     rows: &mut EffectiveRows,
 ) -> ListenerConfig {
     let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
-    let tls = tls::listener(owner, spoken, &top.acme, report, rows);
+    let of_connections = spoken != Some(Spoken::UDP);
+    let tls = if of_connections { tls::listener(owner, spoken, &top.acme, report, rows) } else { None };
     let spoken_http = spoken.filter(|spoken| spoken.protocol == Protocol::Http);
     let http2 = spoken_http.and_then(|spoken| http2::accept(owner, spoken, report, rows));
-    let proxy_protocol = proxy_protocol::accept(owner, spoken, &binds, report, rows);
+    let proxy_protocol =
+        if of_connections { proxy_protocol::accept(owner, spoken, &binds, report, rows) } else { None };
     let access = access::accept(&owner.own.access, &owner.path("access"), &top.lists, report, rows);
-    let limits = bounds::limits(owner, is_http, report, rows);
+    let limits = bounds::limits(owner, spoken, report, rows);
     let (mut forwarded, mut x_real_ip, mut normalize) = (Forwarded::default(), false, Normalize::default());
     let mut default_host = None;
     if is_http {
@@ -106,6 +108,7 @@ fn forms(owner: &KeyOwner<'_>, rows: &mut EffectiveRows) -> Normalize {
 /// Where it is bound.
 pub(super) fn binds(
     owner: &KeyOwner<'_>,
+    spoken: Option<Spoken>,
     top: &TopLevel<'_>,
     report: &mut Report,
     rows: &mut EffectiveRows,
@@ -121,11 +124,12 @@ pub(super) fn binds(
             return Vec::new();
         }
     };
-    let tcp = |host: BindHost, port: u16| match host {
-        BindHost::Ip(ip) => vec![Bind::Tcp(SocketAddr::new(ip, port))],
+    let bind = if spoken == Some(Spoken::UDP) { Bind::Udp } else { Bind::Tcp };
+    let at = |host: BindHost, port: u16| match host {
+        BindHost::Ip(ip) => vec![bind(SocketAddr::new(ip, port))],
         BindHost::Any => vec![
-            Bind::Tcp(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)),
-            Bind::Tcp(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
+            bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)),
+            bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
         ],
     };
     let mut all = Vec::new();
@@ -133,9 +137,9 @@ pub(super) fn binds(
         let (binds, shown) = match &one.value {
             RawListener::Port(port) => {
                 let host = top.address.value;
-                (tcp(host, *port), format!("{host}:{port}"))
+                (at(host, *port), format!("{host}:{port}"))
             }
-            RawListener::At(host, port) => (tcp(*host, *port), format!("{host}:{port}")),
+            RawListener::At(host, port) => (at(*host, *port), format!("{host}:{port}")),
             RawListener::Unix(path) => {
                 folder::check(path, "the socket", &one.spot, report);
                 (vec![Bind::Unix(path.clone())], format!("unix:{}", path.display()))

@@ -124,7 +124,7 @@ fn asks_by(rule: &str, path: &str, listener: &ListenerConfig) -> bool {
 pub(in crate::config) fn leads_to(address: &BackendAddress, bind: &Bind) -> bool {
     match (address, bind) {
         (BackendAddress::Unix(path), Bind::Unix(bound)) => path == bound,
-        (BackendAddress::Host { host, port }, Bind::Tcp(bound)) => {
+        (BackendAddress::Host { host, port }, Bind::Tcp(bound) | Bind::Udp(bound)) => {
             // RFC 6761 §6.3: this name is a loopback address, everywhere.
             let ip = if host.trim_end_matches('.').eq_ignore_ascii_case("localhost") {
                 Some(IpAddr::V4(Ipv4Addr::LOCALHOST))
@@ -133,7 +133,8 @@ pub(in crate::config) fn leads_to(address: &BackendAddress, bind: &Bind) -> bool
             };
             *port == bound.port() && ip.is_some_and(|ip| reaches(ip.to_canonical(), *bound))
         }
-        (BackendAddress::Host { .. }, Bind::Unix(_)) | (BackendAddress::Unix(_), Bind::Tcp(_)) => false,
+        (BackendAddress::Host { .. }, Bind::Unix(_)) => false,
+        (BackendAddress::Unix(_), Bind::Tcp(_) | Bind::Udp(_)) => false,
     }
 }
 

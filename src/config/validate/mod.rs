@@ -9,6 +9,7 @@ mod balance;
 mod bounds;
 mod cache_store;
 mod clashes;
+mod datagrams;
 mod discovery;
 pub(super) mod flags;
 mod folder;
@@ -214,12 +215,13 @@ fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> 
             let of = *first.entry(name).or_insert(&listener.name.value);
             if before != protocol {
                 let (name, other) = (quoted(name), quoted(&listener.name.value));
+                let [one, two] = in_order([before, protocol]).map(|spoken| spoken.as_str().to_uppercase());
                 let message = if of == &listener.name.value {
                     format!(
-                        "the target {name} gets HTTP from one route and TCP from another of the listener {other}"
+                        "the target {name} gets {one} from one route and {two} from another of the listener {other}"
                     )
                 } else {
-                    format!("the target {name} gets HTTP from one listener and TCP from another, {other}")
+                    format!("the target {name} gets {one} from one listener and {two} from another, {other}")
                 };
                 report.spot(&target.spot, message).note("give each a target of its own");
             }
@@ -229,13 +231,24 @@ fn reached<'r>(raw: &'r Raw, report: &mut Report) -> HashMap<&'r str, Protocol> 
         let before = *reached.entry(target.value.as_str()).or_insert(Protocol::Http);
         if before != Protocol::Http {
             let message = format!(
-                "the target {} gets TCP from a listener and is asked over HTTP",
-                quoted(&target.value)
+                "the target {} gets {} from a listener and is asked over HTTP",
+                quoted(&target.value),
+                before.as_str().to_uppercase()
             );
             report.spot(&target.spot, message).note("give each a target of its own");
         }
     }
     reached
+}
+
+/// Two protocols as they are told, whichever came first.
+fn in_order([one, other]: [Protocol; 2]) -> [Protocol; 2] {
+    let rank = |protocol: Protocol| match protocol {
+        Protocol::Http => 0,
+        Protocol::Tcp => 1,
+        Protocol::Udp => 2,
+    };
+    if rank(one) <= rank(other) { [one, other] } else { [other, one] }
 }
 
 /// One entry of `listeners`, with its routes.
@@ -252,9 +265,14 @@ fn long_form(
     if spoken.is_some_and(|spoken| !is_http || spoken.is_https && owner.passes_all) {
         owner.refuse_http_keys(report);
     }
-    let binds = listener::binds(owner, top, report, rows);
+    if spoken == Some(Spoken::UDP) {
+        datagrams::refuse_of_listener(owner, report);
+    } else {
+        datagrams::refuse_its_keys(owner, spoken, report);
+    }
+    let binds = listener::binds(owner, spoken, top, report, rows);
     let is_secured = owner.passes_all || !matches!(raw.tls, Field::Absent);
-    let (_, client) = bounds::timeouts(owner, None, Serves::Clients, is_http, is_secured, report, rows);
+    let (_, client) = bounds::timeouts(owner, None, Serves::Clients, spoken, is_secured, report, rows);
     let mut accepted = listener::accept(owner, spoken, client, binds, top, report, rows);
     accepted.rate_limits =
         gate::rate::accept(&raw.own.rate_limit, &owner.path("rate_limit"), is_http, &top.rates, report, rows);
@@ -291,8 +309,11 @@ fn long_form(
         let decrypted = || raw.routes.iter().filter(|route| !route.is_passthrough());
         let keys = decrypted().flat_map(|route| &route.http_only);
         for (key, spot) in keys.filter(|(key, _)| *key != "passthrough") {
-            let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", owner.told());
-            report.spot(spot, message).note("a `tcp` listener has one route, with nothing but `target`");
+            let name = owner.spoken_name();
+            let message = format!("`{key}` belongs to HTTP, but {} speaks {name}", owner.told());
+            report
+                .spot(spot, message)
+                .note(format!("a `{name}` listener has one route, with nothing but `target`"));
         }
         if decrypted().count() > 1 {
             let what = if decrypted().count() < raw.routes.len() {
@@ -300,7 +321,8 @@ fn long_form(
             } else {
                 "routes"
             };
-            let message = format!("{} speaks tcp and has {} {what}", owner.told(), decrypted().count());
+            let name = owner.spoken_name();
+            let message = format!("{} speaks {name} and has {} {what}", owner.told(), decrypted().count());
             report.spot(&raw.name.spot, message).expected("one route, with nothing but `target`");
         }
     }

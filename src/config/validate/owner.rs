@@ -4,6 +4,7 @@ use super::show::name_of;
 use crate::config::edit::Fix;
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
+use crate::config::model::Protocol;
 use crate::config::origin::{Field, Spot, Written};
 use crate::config::raw::{
     RawLimits, RawListener, RawListenerConfig, RawListenerKeys, RawRoute, RawTarget, RawTimeouts, RawTls,
@@ -114,6 +115,14 @@ impl<'r> KeyOwner<'r> {
         matches!(self.own.proxy_protocol, Field::Given(Written { value: Some(_), .. }))
     }
 
+    /// What is spoken where that is not HTTP, as it is told.
+    pub(super) fn spoken_name(&self) -> &'static str {
+        match self.protocol {
+            Field::Given(written) => written.value.protocol.as_str(),
+            Field::Absent | Field::Faulty => Protocol::Tcp.as_str(),
+        }
+    }
+
     /// A key without effect is a misunderstanding, so it is refused.
     pub(super) fn refuse_http_keys(&self, report: &mut Report) {
         for (key, spot) in self.http_only {
@@ -128,7 +137,8 @@ impl<'r> KeyOwner<'r> {
                 report.spot(spot, message).note("remove it");
                 continue;
             }
-            let message = format!("`{key}` belongs to HTTP, but {} speaks tcp", self.told());
+            let message =
+                format!("`{key}` belongs to HTTP, but {} speaks {}", self.told(), self.spoken_name());
             let problem = report.spot(spot, message);
             match (spot.place, *key) {
                 (Some(_), "adaptive") => {

@@ -22,8 +22,8 @@ pub(super) fn accept(
 ) -> Resilience {
     let written = &raw.resilience;
     let is_http = protocol == Some(Protocol::Http);
-    if protocol == Some(Protocol::Tcp) {
-        refuse_http_conditions(raw, report);
+    if protocol.is_some_and(|protocol| protocol != Protocol::Http) {
+        refuse_http_conditions(raw, protocol.unwrap_or(Protocol::Tcp), report);
     } else {
         refuse_grpc_conditions(raw, report);
     }
@@ -34,8 +34,13 @@ pub(super) fn accept(
     let breaker = breaker.map(|raw| self::breaker(raw, is_http, &mut rows));
     let outlier = rows.group("outlier", &written.outlier, &absent.1);
     let outlier = outlier.map(|raw| self::outlier(raw, report, &mut rows));
-    let retries = rows.group("retries", &written.retries, &absent.2);
-    let retries = retries.map(|raw| self::retries(raw, is_http, &mut rows));
+    let retries = if protocol == Some(Protocol::Udp) {
+        // Of what was sent nobody knows whether it has arrived.
+        None
+    } else {
+        let retries = rows.group("retries", &written.retries, &absent.2);
+        retries.map(|raw| self::retries(raw, is_http, &mut rows))
+    };
     let hedging = if is_http { hedging(raw, &mut rows) } else { None };
     let in_flight = rows.settle("max_in_flight", written.max_in_flight.as_ref(), None, show_in_flight);
     Resilience {
@@ -231,7 +236,7 @@ fn refuse_grpc_conditions(raw: &RawTarget, report: &mut Report) {
 }
 
 /// A TCP target can only repeat what was never sent.
-fn refuse_http_conditions(raw: &RawTarget, report: &mut Report) {
+fn refuse_http_conditions(raw: &RawTarget, protocol: Protocol, report: &mut Report) {
     let Some(Written { value: Some(RawRetries { on: Some(on), .. }), .. }) = &raw.resilience.retries else {
         return;
     };
@@ -244,7 +249,8 @@ fn refuse_http_conditions(raw: &RawTarget, report: &mut Report) {
             Condition::Grpc(status) => status.name().to_owned(),
         };
         let target = quoted(&raw.name.value);
-        let message = format!("`{shown}` in `on` belongs to HTTP, but the target {target} speaks tcp");
+        let spoken = protocol.as_str();
+        let message = format!("`{shown}` in `on` belongs to HTTP, but the target {target} speaks {spoken}");
         report
             .spot(&condition.spot, message)
             .expected("`connect`")

@@ -9,7 +9,7 @@ use super::bounds::Serves;
 use super::owner::KeyOwner;
 use super::show::name_of;
 use super::top_level::TopLevel;
-use super::{balance, bounds, clashes, discovery, gate, health, listener, resilience, route, tls};
+use super::{balance, bounds, clashes, datagrams, discovery, gate, health, listener, resilience, route, tls};
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
 use crate::config::model::{
@@ -36,7 +36,11 @@ pub(super) fn accept(
     let is_pool = matches!(raw.listener, Field::Absent) && raw.may_be_pool;
     let spoken = if is_pool {
         let protocol = reached.unwrap_or(Protocol::Http);
-        Some(if protocol == Protocol::Http { Spoken::HTTP } else { Spoken::TCP })
+        Some(match protocol {
+            Protocol::Http => Spoken::HTTP,
+            Protocol::Tcp => Spoken::TCP,
+            Protocol::Udp => Spoken::UDP,
+        })
     } else {
         owner.spoken(Spoken::TCP, rows)
     };
@@ -45,14 +49,21 @@ pub(super) fn accept(
     if is_pool {
         refuse_keys_of_listeners(raw, report);
     }
-    if protocol == Some(Protocol::Tcp) {
+    if protocol.is_some_and(|protocol| protocol != Protocol::Http) {
         owner.refuse_http_keys(report);
     }
-    let binds = if is_pool { Vec::new() } else { listener::binds(&owner, top, report, rows) };
+    if protocol == Some(Protocol::Udp) {
+        datagrams::refuse_of_listener(&owner, report);
+        datagrams::refuse_of_target(raw, report);
+    } else {
+        datagrams::refuse_its_keys(&owner, spoken, report);
+        datagrams::refuse_its_probe(raw, report);
+    }
+    let binds = if is_pool { Vec::new() } else { listener::binds(&owner, spoken, top, report, rows) };
     let upstream = tls::upstream(raw, report, rows);
     let balance = balance::policy(raw, protocol, top, report, rows);
     let sticky = if is_http { balance::sticky(raw, report, rows) } else { None };
-    let health = health::accept(raw, top, report, rows);
+    let health = health::accept(raw, protocol, top, report, rows);
     let resilience = resilience::accept(raw, protocol, report, rows);
     let is_secured = tls::is_wanted(raw);
     if let (false, Some(written)) = (is_secured, &raw.timeouts.tls) {
@@ -61,7 +72,7 @@ pub(super) fn accept(
     }
     let serves = if is_pool { Serves::Backends } else { Serves::Both };
     let (timeouts, client_timeouts) =
-        bounds::timeouts(&owner, Some(raw), serves, is_http, is_secured, report, rows);
+        bounds::timeouts(&owner, Some(raw), serves, spoken, is_secured, report, rows);
     let drain_timeout =
         rows.settle(path("drain_timeout"), raw.drain_timeout.as_ref(), TargetConfig::DRAIN_TIMEOUT, |time| {
             show_duration(*time)
@@ -106,11 +117,14 @@ pub(super) fn accept(
                 if protocols.is_empty() { "off".to_owned() } else { format!("[{}]", protocols.join(", ")) }
             });
     }
-    let send_proxy = rows.settle(path("send_proxy"), raw.send_proxy.as_ref(), None, |version| {
-        name_of(SendProxy::ALL, *version).to_owned()
-    });
-    let dialing = dialing::accept(raw, report, rows);
-    let rules = backend_rules(raw, protocol, upstream, dialing);
+    let mut send_proxy = None;
+    if protocol != Some(Protocol::Udp) {
+        send_proxy = rows.settle(path("send_proxy"), raw.send_proxy.as_ref(), None, |version| {
+            name_of(SendProxy::ALL, *version).to_owned()
+        });
+    }
+    let dialing = dialing::accept(raw, protocol, report, rows);
+    let rules = backend_rules(raw, protocol, upstream, dialing, health.is_none());
     let backends = backends(raw, &rules, report, rows);
     let sources = discovery::sources(raw, &rules, report, rows);
     let target = TargetConfig {
@@ -218,19 +232,13 @@ fn backend_rules(
     protocol: Option<Protocol>,
     upstream: tls::UpstreamSettings,
     dialing: Arc<Dialing>,
+    is_unchecked: bool,
 ) -> BackendRules {
     let probe_path = match &raw.health_check {
         Some(Written { value: Some(RawHealth { path: Field::Given(path), .. }), .. }) => Some(path.clone()),
         Some(Written { value: Some(_) | None, .. }) | None => None,
     };
-    BackendRules {
-        target: raw.name.value.clone(),
-        protocol,
-        upstream,
-        dialing,
-        probe_path,
-        is_unchecked: matches!(&raw.health_check, Some(Written { value: None, .. })),
-    }
+    BackendRules { target: raw.name.value.clone(), protocol, upstream, dialing, probe_path, is_unchecked }
 }
 
 fn no_backends(problem: &mut crate::config::error::Problem) {

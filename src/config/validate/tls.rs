@@ -115,7 +115,7 @@ fn alpn(
         });
     }
     if let (Some(written), Some(_)) = (written, spoken) {
-        let message = format!("`alpn` belongs to HTTP, but {} speaks tcp", owner.told());
+        let message = format!("`alpn` belongs to HTTP, but {} speaks {}", owner.told(), owner.spoken_name());
         let problem = report.spot(&written.spot, message);
         match written.spot.place {
             Some(place) => problem.hint("remove it, or set `protocol: https`", Fix::Remove(place)),

@@ -18,7 +18,7 @@ use crate::targets::queueing::seat::SeatWord;
 use crate::targets::resilience::answers::Answers;
 use crate::targets::resilience::attempt_counts::AttemptCounts;
 use crate::targets::resilience::breaker::{Breaker, Circuit};
-use crate::targets::resilience::ejection::Ejection;
+use crate::targets::resilience::ejection::{Ejection, EjectionKind};
 use crate::targets::resilience::trouble::Trouble;
 use crate::targets::state::decide::{Health, Inputs, Probe, Resolution, decide};
 use crate::targets::state::departure::{Departure, DepartureWord};
@@ -104,6 +104,22 @@ impl Backend {
             2 => Health::Down,
             _ => Health::Draining,
         }
+    }
+
+    /// Whether those who are kept at it, and come again and again, may stay: it is up as far as is known, and neither refuses nor fails all the time.
+    #[must_use]
+    #[inline]
+    pub fn holds(&self) -> bool {
+        matches!(self.health(), Health::Up | Health::Unknown)
+            && self.ejection().word().kind() != Some(EjectionKind::Refused)
+            && (self.breaker().is_clear() || self.breaker().word().circuit() == Circuit::Closed)
+            && !self.is_gone()
+    }
+
+    /// Whether it is to have nobody before long: it is drained, taken down by hand, or in no config any more.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.health() == Health::Draining || self.is_gone() || self.departure().is_some()
     }
 
     /// Its addresses in the order in which they are tried; none while its name has not been resolved.

@@ -51,7 +51,7 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// The facts about `record`. A TCP connection has no head, whatever is passed.
+    /// The facts about `record`. A TCP connection has no head, nor has a flow, whatever is passed.
     pub(super) fn new(
         record: &'a Record,
         head: Option<&'a Head>,
@@ -60,7 +60,7 @@ impl<'a> Facts<'a> {
     ) -> Facts<'a> {
         Facts {
             record,
-            head: head.filter(|_| record.kind != RecordKind::Tcp),
+            head: head.filter(|_| record.kind.is_of_http()),
             names,
             last: record.kept_attempts().last(),
             start: if record.started == Tick::ZERO { record.accepted } else { record.started },
@@ -256,5 +256,6 @@ const fn kind_word(kind: RecordKind) -> &'static str {
         RecordKind::Http => "http",
         RecordKind::Upgrade => "upgrade",
         RecordKind::Tcp => "tcp",
+        RecordKind::Udp => "udp",
     }
 }

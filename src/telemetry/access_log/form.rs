@@ -110,7 +110,7 @@ impl Form {
                 let record = facts.record;
                 let template = match record.kind {
                     RecordKind::Tcp if facts.route.is_some() => asked,
-                    RecordKind::Tcp => tcp,
+                    RecordKind::Tcp | RecordKind::Udp => tcp,
                     _ if record.cache.is_some() => cached,
                     _ if facts.route.is_some() => routed,
                     _ => http,

@@ -95,6 +95,7 @@ fn write_beginning<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock
         RecordKind::Http => put(room, br#"http","client":"#),
         RecordKind::Upgrade => put(room, br#"upgrade","client":"#),
         RecordKind::Tcp => put(room, br#"tcp","client":"#),
+        RecordKind::Udp => put(room, br#"udp","client":"#),
     }?;
     match &facts.record.client {
         Some(client) => put(write_client(put(room, b"\"")?, client)?, b"\""),
@@ -290,7 +291,7 @@ mod tests {
     prop_compose! {
         fn record()(
             client in client(),
-            kind in prop_oneof![6 => Just(RecordKind::Http), 1 => Just(RecordKind::Upgrade), 1 => Just(RecordKind::Tcp)],
+            kind in prop_oneof![6 => Just(RecordKind::Http), 1 => Just(RecordKind::Upgrade), 1 => Just(RecordKind::Tcp), 1 => Just(RecordKind::Udp)],
             cause in prop_oneof![4 => Just(Cause::Done), 1 => prop::sample::select(Cause::ALL)],
             status in prop_oneof![6 => 100..1000_u16, 1 => any::<u16>(), 1 => Just(0)],
             id in prop_oneof![4 => any::<u128>(), 1 => Just(0)],

@@ -8,6 +8,7 @@ mod cached;
 mod calls;
 mod copies;
 mod counter;
+mod datagrams;
 mod ends;
 mod faults;
 mod handshakes;
@@ -36,6 +37,7 @@ pub use cached::{CacheCells, CacheReading};
 pub use calls::CallReading;
 pub use copies::{CopyCells, CopyReading};
 pub use counter::{Counter, Gauge};
+pub use datagrams::{DatagramCells, DatagramDrop, DatagramReading};
 pub use ends::{EndCells, EndTally};
 pub use faults::FaultReading;
 pub use handshakes::HandshakeCells;
@@ -174,6 +176,8 @@ pub struct Cells {
     pub refusals: RefusalCells,
     /// Copies of requests.
     pub copies: CopyCells,
+    /// Datagrams.
+    pub datagrams: DatagramCells,
     /// What caches have done.
     pub cache: CacheCells,
     /// Rate limits.
@@ -211,6 +215,7 @@ impl Default for Cells {
             accept_error: AtomicI32::default(),
             refusals: RefusalCells::default(),
             copies: CopyCells::default(),
+            datagrams: DatagramCells::default(),
             cache: CacheCells::default(),
             rates: RateCells::default(),
             ends: EndCells::default(),
@@ -326,6 +331,7 @@ impl Cells {
                 self.targets.met(u32::from(id.0)).inspect(|cells| cells.clear());
             }
             for id in new.listeners {
+                self.datagrams.renew(*id);
                 self.listeners.met(u32::from(id.0)).inspect(|cells| cells.clear());
             }
         });

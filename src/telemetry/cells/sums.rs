@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use super::routes::{ByClass, add_classes};
 use super::{
-    BackendCells, BackendReading, CallReading, Cells, CopyReading, Counter, Distribution, FaultReading,
-    NewNumbers, SpanReading, Traffic,
+    BackendCells, BackendReading, CallReading, Cells, CopyReading, Counter, DatagramReading, Distribution,
+    FaultReading, NewNumbers, SpanReading, Traffic,
 };
 use crate::message::{BackendId, ListenerId, RouteId, TargetId};
 
@@ -190,6 +190,14 @@ impl Sums {
     pub fn copies(&self, id: TargetId) -> CopyReading {
         let mut sum = CopyReading::default();
         self.of(&self.given.targets, id.0.into()).for_each(|cells| cells.copies.add_to(id, &mut sum));
+        sum
+    }
+
+    /// Datagrams of a listener.
+    #[must_use]
+    pub fn datagrams(&self, id: ListenerId) -> DatagramReading {
+        let mut sum = DatagramReading::default();
+        self.of(&self.given.listeners, id.0.into()).for_each(|cells| cells.datagrams.add_to(id, &mut sum));
         sum
     }
 

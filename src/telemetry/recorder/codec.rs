@@ -28,7 +28,7 @@ const VALUE_MAX: usize = 160;
 /// What what was cut ends with.
 const DOTS: &[u8] = b"...";
 
-const KINDS: [RecordKind; 3] = [RecordKind::Http, RecordKind::Upgrade, RecordKind::Tcp];
+const KINDS: [RecordKind; 4] = [RecordKind::Http, RecordKind::Upgrade, RecordKind::Tcp, RecordKind::Udp];
 const TLS_VERSIONS: [&str; 2] = ["1.2", "1.3"];
 
 /// Appends an entry.

@@ -125,7 +125,7 @@ impl Scene {
     pub fn port_of(&self, name: &str) -> u16 {
         let found = self.keel.server.bound().iter().find_map(|(listener, bound)| match bound {
             Bound::Tcp(address) if listener == name => Some(address.port()),
-            Bound::Tcp(_) | Bound::Unix(_) => None,
+            Bound::Tcp(_) | Bound::Udp(_) | Bound::Unix(_) => None,
         });
         found.unwrap()
     }

@@ -244,7 +244,7 @@ impl Keel {
     /// The first TCP address it listens on.
     pub fn address(&self) -> SocketAddr {
         let found = self.server.bound().iter().find_map(|(_, bound)| match bound {
-            Bound::Tcp(address) => Some(*address),
+            Bound::Tcp(address) | Bound::Udp(address) => Some(*address),
             Bound::Unix(_) => None,
         });
         found.unwrap()

@@ -173,6 +173,11 @@ impl Process {
         address.split([' ', ',']).next().unwrap().parse().unwrap()
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// The access log so far.
     pub fn records(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.folder.path().join("access.log")).unwrap_or_default();

@@ -107,5 +107,6 @@ pub(in crate::config::raw) const LISTENER_LIMITS: Shape = Shape {
         LIMITS.key("body_rate"),
         LIMITS.key("connections"),
         LIMITS.key("connections_per_client"),
+        LIMITS.key("reply_factor"),
     ],
 };

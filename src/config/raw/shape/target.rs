@@ -298,6 +298,8 @@ pub(in crate::config::raw) const HEALTH_CHECK: Shape = Shape {
         key("host", Word(HOST_HEADER), "The Host header of the check; by default the backend's address."),
         key("body", Word(BODY), "A text that the body of a good answer contains."),
         key("port", Whole(1, 65_535), "The port that is checked; by default the one that requests go to."),
+        key("dns", SwitchOrText(HOST), "`on`, or a name: a question of DNS is asked for it. For `udp` only.")
+            .or("off"),
         key("grpc", SwitchOrText(SERVICE), "`on`, or a service: `grpc.health.v1` is asked for its health.")
             .or("off"),
         key("send", Word(BODY), "What a check without a path sends, with escapes such as `\\r\\n`."),
@@ -322,6 +324,8 @@ pub(in crate::config::raw) const TIMEOUTS: Shape = Shape {
         .or("1m"),
         key("idle", Time(MILLISECOND, DAY), "Silence between bytes of a body, in either direction.").or("1m"),
         key("tunnel", Time(MILLISECOND, MONTH), "Silence on a TCP connection or an upgraded one.").or("1h"),
+        key("flow", Time(MILLISECOND, DAY), "Silence of a flow of UDP, in both directions. For `udp` only.")
+            .or("30s"),
         key("head", Time(MILLISECOND, HOUR), "For a client to send a request head. For `http` only.")
             .or("10s"),
         key("keep_alive", Time(MILLISECOND, DAY), "Silence between two requests. For `http` only.").or("1m"),
@@ -367,6 +371,12 @@ pub(in crate::config::raw) const LIMITS: Shape = Shape {
             "The same from one client address (of IPv6: one /64).",
         )
         .or("off"),
+        key(
+            "reply_factor",
+            OrOff(&Whole(1, COUNT_MAX)),
+            "How many times its own bytes a client gets before it has sent something behind our first answer. For `udp` only.",
+        )
+        .or("30"),
     ],
 };
 
@@ -381,7 +391,7 @@ pub(in crate::config::raw) const BACKEND: Shape = Shape {
         key(
             "url",
             Text(URL),
-            "Host and port in one value: `http://host:port` (`https`, `tcp`, `tls`) or `unix:/path`.",
+            "Host and port in one value: `http://host:port` (`https`, `tcp`, `tls`, `udp`) or `unix:/path`.",
         ),
         FOUND_BY_NAME,
         FOUND_BY_SERVICE,

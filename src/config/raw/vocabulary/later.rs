@@ -16,7 +16,7 @@ const KEYS: &[(&str, &str)] = &[
         "this version has it in `backends`: `{dns: app.internal, port: 8000}`, `{srv: _http._tcp.app.internal}` or `{file: backends.yaml}`",
     ),
     ("overload", "this version has no overload control but `max_connections`"),
-    ("udp", "this version does not balance UDP"),
+    ("udp", "this version has it as `protocol: udp` of a listener or a target"),
     ("http3", "this version speaks HTTP/1.1 and HTTP/2"),
 ];
 
@@ -28,7 +28,6 @@ const TOP_KEYS: &[(&str, &str)] = &[
 
 /// Values of `protocol` that come later.
 const PROTOCOLS: &[(&str, &str)] = &[
-    ("udp", "this version does not balance UDP"),
     ("http3", "this version speaks HTTP/1.1 and HTTP/2"),
     (
         "grpc",

@@ -18,9 +18,14 @@ pub(in crate::config) struct Spoken {
 impl Spoken {
     pub(in crate::config) const HTTP: Spoken = Spoken { protocol: Protocol::Http, is_https: false };
     pub(in crate::config) const TCP: Spoken = Spoken { protocol: Protocol::Tcp, is_https: false };
+    pub(in crate::config) const UDP: Spoken = Spoken { protocol: Protocol::Udp, is_https: false };
     /// Everything with the name it has in a config file.
-    pub(in crate::config) const ALL: &'static [(&'static str, Spoken)] =
-        &[("tcp", Spoken::TCP), ("http", Spoken::HTTP), ("https", Spoken { is_https: true, ..Spoken::HTTP })];
+    pub(in crate::config) const ALL: &'static [(&'static str, Spoken)] = &[
+        ("tcp", Spoken::TCP),
+        ("udp", Spoken::UDP),
+        ("http", Spoken::HTTP),
+        ("https", Spoken { is_https: true, ..Spoken::HTTP }),
+    ];
 }
 
 /// `max_in_flight` when it is not `off`.

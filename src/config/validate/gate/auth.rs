@@ -97,8 +97,11 @@ pub(in crate::config::validate) fn refuse_targets(
         let name = quoted(&target.value);
         match known.get(target.value.as_str()) {
             Some(Protocol::Http) => {}
-            Some(Protocol::Tcp) => {
-                let message = format!("the target {name} speaks tcp, so it can't be asked who may come in");
+            Some(spoken @ (Protocol::Tcp | Protocol::Udp)) => {
+                let message = format!(
+                    "the target {name} speaks {}, so it can't be asked who may come in",
+                    spoken.as_str()
+                );
                 report.spot(&target.spot, message).expected("a target that speaks http");
             }
             None => {

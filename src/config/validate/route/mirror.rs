@@ -22,7 +22,8 @@ pub(super) fn accept(
     // That it is there has been looked at with the other targets of the route.
     let protocol = *targets.get(own_name.as_str())?;
     if protocol != Protocol::Http {
-        let message = format!("the target {name} speaks tcp, so it can get no copies of requests");
+        let message =
+            format!("the target {name} speaks {}, so it can get no copies of requests", protocol.as_str());
         report.spot(&raw.target.spot, message).expected("a target that speaks http");
         return None;
     }

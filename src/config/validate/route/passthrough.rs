@@ -105,7 +105,10 @@ fn refuse_place(owner: &KeyOwner<'_>, spot: &Spot, report: &mut Report) {
     if is_https || protocol == Protocol::Tcp && has_tls {
         return;
     }
-    let speaks = if protocol == Protocol::Tcp { "tcp without `tls`" } else { "http" };
+    let speaks = match protocol {
+        Protocol::Tcp => "tcp without `tls`",
+        Protocol::Udp | Protocol::Http => protocol.as_str(),
+    };
     let message = format!("`passthrough` is for connections with TLS, but {} speaks {speaks}", owner.told());
     report.spot(spot, message).expected("a listener with `protocol: https`, or `tcp` with `tls`").note(
         "where all routes of a listener pass connections on, `protocol: tcp` will do without certificates",

@@ -5,14 +5,19 @@ use std::sync::Arc;
 
 use crate::config::effective::EffectiveRows;
 use crate::config::error::quoted;
-use crate::config::model::{BackendAddress, Dialing, KeepaliveTimes};
+use crate::config::model::{BackendAddress, Dialing, KeepaliveTimes, Protocol};
 use crate::config::origin::{Field, Origin};
 use crate::config::raw::RawTarget;
 use crate::config::report::Report;
 use crate::config::units::show_duration;
 
 /// Makes it.
-pub(super) fn accept(raw: &RawTarget, report: &mut Report, rows: &mut EffectiveRows) -> Arc<Dialing> {
+pub(super) fn accept(
+    raw: &RawTarget,
+    protocol: Option<Protocol>,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Arc<Dialing> {
     let path = |key: &str| format!("targets.{}.{key}", raw.name.value);
     let mut sources = Vec::new();
     match &raw.bind_source {
@@ -37,6 +42,8 @@ pub(super) fn accept(raw: &RawTarget, report: &mut Report, rows: &mut EffectiveR
             rows.note(path("tcp_keepalive"), "off", written.spot.origin.clone());
             None
         }
+        // Nobody asks whether the other side of a flow is there.
+        _ if protocol == Some(Protocol::Udp) => None,
         written => {
             let times = written.as_ref().and_then(|written| written.value.as_ref());
             let show = |time: &std::time::Duration| show_duration(*time);

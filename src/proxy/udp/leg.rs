@@ -1,0 +1,315 @@
+//! A flow's socket to its backend, and all of those that have something to read.
+//!
+//! Invariants:
+//!
+//! 1. A leg is watched from when it is kept until it is dropped, which closes it: the kernel forgets it then.
+//! 2. What is told of a leg carries its place and its number, and no other leg ever has both: what was told of one that is gone is nobody's.
+//! 3. A leg serves a flow, with a lease on its backend, or it lingers: then it only passes on what still comes back, to the client that it was for.
+
+use std::cell::Cell;
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::task::{Context, Poll};
+
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use slab::Slab;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::flows::FlowClient;
+use super::front::DatagramRow;
+use crate::message::Cause;
+use crate::net::connect;
+use crate::net::datagrams::{join_rows, to_peer, watch};
+use crate::targets::{Backend, Endpoint, Lease};
+use crate::tick::Tick;
+
+/// Legs that are told of at once.
+const EVENTS: usize = 128;
+
+/// For whom a leg is there.
+pub enum LegDuty {
+    /// For the flow at this place.
+    Serves {
+        /// The place.
+        flow: usize,
+        /// The right to use the backend.
+        lease: Lease,
+    },
+    /// For what a client may still be sent.
+    Lingers {
+        /// The client.
+        client: FlowClient,
+    },
+}
+
+/// A socket to a backend.
+pub struct Leg {
+    socket: UdpSocket,
+    number: u32,
+    /// For whom.
+    pub duty: LegDuty,
+    /// Something has come back on it.
+    pub is_answered: bool,
+    /// Rows that were sent on it.
+    pub sent: u32,
+}
+
+/// What became of a row that was to be sent.
+#[derive(Debug)]
+pub enum SendFailure {
+    /// The backend's machine says that nobody is there, about this or something that was sent before: nothing was sent.
+    Unreachable(io::Error),
+    /// It is too long for the way.
+    TooLong,
+    /// The kernel did not take it.
+    Unsent,
+}
+
+impl SendFailure {
+    fn of(error: io::Error) -> SendFailure {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            _ if is_unreachable(&error) => SendFailure::Unreachable(error),
+            Some(Errno::MSGSIZE) => SendFailure::TooLong,
+            _ => SendFailure::Unsent,
+        }
+    }
+}
+
+/// Whether an error says that a backend can't be reached: its machine, or one on the way, has said so (ICMP).
+fn is_unreachable(error: &io::Error) -> bool {
+    let unreachable = [
+        Errno::CONNREFUSED,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::HOSTDOWN,
+        Errno::NETDOWN,
+        Errno::PROTO,
+    ];
+    error.raw_os_error().is_some_and(|code| unreachable.iter().any(|errno| errno.raw_os_error() == code))
+}
+
+/// Opens a socket to `backend`: to the first of its addresses that there is a way to.
+///
+/// # Errors
+/// [`Cause::ConnectFailed`], or what of ours is short.
+pub fn open(backend: &Backend) -> Result<UdpSocket, Cause> {
+    let mut cause = Cause::ConnectFailed;
+    for endpoint in &*backend.endpoints() {
+        let Endpoint::Tcp(address) = endpoint else { continue };
+        match to_peer(*address, &backend.dialing) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => {
+                crate::events::connect_failed(&backend.identity, endpoint, &error);
+                // No port is left: the kernel says so in either way.
+                let is_port = connect::is_of_destination(&error)
+                    || error.raw_os_error() == Some(Errno::AGAIN.raw_os_error());
+                cause = match cause {
+                    _ if is_port => Cause::NoLocalPort,
+                    _ if connect::is_shortage(&error) => Cause::LocalShortage,
+                    cause => cause,
+                };
+            }
+        }
+    }
+    Err(cause)
+}
+
+impl Leg {
+    /// Sends a row.
+    ///
+    /// # Errors
+    /// Why it was not sent.
+    #[inline]
+    pub fn send(&mut self, row: &DatagramRow<'_>, kernel: &UdpSocketState) -> Result<(), SendFailure> {
+        let sent =
+            if row.count() == 1 { self.socket.send(row.bytes).map(drop) } else { self.send_row(row, kernel) };
+        self.sent = self.sent.saturating_add(1);
+        sent.map_err(SendFailure::of)
+    }
+
+    #[cold]
+    fn send_row(&self, row: &DatagramRow<'_>, kernel: &UdpSocketState) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: self.socket.peer_addr()?,
+            ecn: None,
+            contents: row.bytes,
+            segment_size: Some(row.length),
+            src_ip: None,
+        };
+        kernel.try_send(UdpSockRef::from(&self.socket), &transmit).or_else(|error| {
+            if is_unreachable(&error) {
+                return Err(error);
+            }
+            row.bytes.chunks(row.length).try_for_each(|bytes| self.socket.send(bytes).map(drop))
+        })
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// The backend that it leads to; `None`: it lingers.
+    #[must_use]
+    #[inline]
+    pub fn lease(&self) -> Option<&Lease> {
+        if let LegDuty::Serves { lease, .. } = &self.duty { Some(lease) } else { None }
+    }
+
+    /// Notes that something has come back. From then on it is worth while to have the kernel join rows.
+    pub fn note_answered(&mut self) {
+        if self.is_answered && self.sent == 2 {
+            join_rows(&self.socket);
+        }
+        self.is_answered = true;
+    }
+
+    /// Whether the kernel was told that the backend can't be reached. It forgets what it was told of the way (sizes, for the most part).
+    #[must_use]
+    pub fn is_refused(&self, kernel: &UdpSocketState) -> bool {
+        let mut is_refused = false;
+        while let Ok(Some(error)) = kernel.recv_transport_error(UdpSockRef::from(&self.socket)) {
+            is_refused |= is_unreachable(&io::Error::from_raw_os_error(error.raw_errno));
+        }
+        // The error itself is kept beside what is said about it.
+        match self.socket.take_error() {
+            Ok(Some(error)) => is_refused || is_unreachable(&error),
+            Ok(None) | Err(_) => is_refused,
+        }
+    }
+}
+
+/// Which leg something was told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegToken {
+    /// Its place.
+    pub place: usize,
+    number: u32,
+}
+
+/// The legs of one socket's flows.
+pub struct Legs {
+    all: Slab<Leg>,
+    watch: AsyncFd<OwnedFd>,
+    next: u32,
+    /// Something is left to be read on a leg that was told of.
+    rest: Cell<bool>,
+}
+
+impl Legs {
+    /// None.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn new() -> io::Result<Legs> {
+        let watch = watch(epoll::create(CreateFlags::CLOEXEC)?, Interest::READABLE)?;
+        Ok(Legs { all: Slab::new(), watch, next: 0, rest: Cell::new(false) })
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Keeps a socket.
+    ///
+    /// # Errors
+    /// The kernel does not watch it: something of ours is short.
+    pub fn keep(&mut self, socket: UdpSocket, duty: LegDuty) -> Result<usize, Cause> {
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        let place = self.all.vacant_key();
+        let token = u64::from(number) << 32 | place as u64 & u64::from(u32::MAX);
+        epoll::add(self.watch.get_ref(), socket.as_fd(), EventData::new_u64(token), EventFlags::IN)
+            .map_err(|_| Cause::LocalShortage)?;
+        Ok(self.all.insert(Leg { socket, number, duty, is_answered: false, sent: 0 }))
+    }
+
+    /// The leg at a place.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, place: usize) -> Option<&Leg> {
+        self.all.get(place)
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut Leg> {
+        self.all.get_mut(place)
+    }
+
+    /// The leg that a token is about, if it is still there.
+    #[inline]
+    pub fn told(&mut self, token: LegToken) -> Option<&mut Leg> {
+        self.all.get_mut(token.place).filter(|leg| leg.number == token.number)
+    }
+
+    /// What is told of the leg at a place.
+    #[must_use]
+    pub fn token(&self, place: usize) -> Option<LegToken> {
+        self.all.get(place).map(|leg| LegToken { place, number: leg.number })
+    }
+
+    /// Takes a leg out.
+    pub fn remove(&mut self, place: usize) -> Option<Leg> {
+        self.all.try_remove(place)
+    }
+
+    /// Not all was read of what a leg has: it is told of again.
+    pub fn leave_rest(&self) {
+        self.rest.set(true);
+    }
+
+    /// Which legs have something to read, or an error to tell (`true`), in `into`. Whoever is told of a leg reads all that there is, or says that he
+    /// does not ([`Legs::leave_rest`]): of what was there before, nobody is told twice.
+    pub fn poll_told(&self, cx: &mut Context<'_>, into: &mut Vec<(LegToken, bool)>) -> Poll<io::Result<()>> {
+        into.clear();
+        loop {
+            let ready = match self.watch.poll_read_ready(cx) {
+                Poll::Ready(ready) => Some(ready?),
+                Poll::Pending if self.rest.take() => None,
+                Poll::Pending => return Poll::Pending,
+            };
+            self.rest.set(false);
+            let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let count = match epoll::wait(self.watch.get_ref(), &mut events[..], Some(&at_once)) {
+                Ok(count) => count,
+                Err(Errno::INTR) => continue,
+                Err(error) => return Poll::Ready(Err(error.into())),
+            };
+            if count < EVENTS
+                && let Some(mut ready) = ready
+            {
+                // There are no more. What comes from now on makes the event loop say so, also on those.
+                ready.clear_ready();
+            }
+            if count == 0 {
+                continue;
+            }
+            into.extend(events[..count].iter().map(|event| {
+                let (data, flags) = (event.data.u64(), event.flags);
+                let token =
+                    LegToken { place: (data & u64::from(u32::MAX)) as usize, number: (data >> 32) as u32 };
+                (token, flags.contains(EventFlags::ERR))
+            }));
+            return Poll::Ready(Ok(()));
+        }
+    }
+}
+
+/// When a leg that lingers is closed.
+#[derive(Clone, Copy, Debug)]
+pub struct LastWord {
+    /// Then.
+    pub due: Tick,
+    /// The leg.
+    pub leg: LegToken,
+}

@@ -1,0 +1,312 @@
+//! The loop of one socket for datagrams: what backends have sent, what clients have sent, then strangers, a few in each turn.
+//!
+//! What control tells it (another config, who is blocked) it does between two turns, when it is asked: a turn is one poll of its task, and
+//! nothing of its state is borrowed between two of them.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::net::UdpSocket;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::access::Networks;
+use crate::message::{Cause, ClientAddress, Peer, Record, RecordKind};
+use crate::net::{Deadline, now};
+use crate::proxy::http::gate::at_the_door;
+use crate::proxy::recording::Recording;
+use crate::proxy::tolls::is_too_soon;
+use crate::proxy::udp::front::DatagramSpace;
+use crate::proxy::udp::relay::{Begun, DatagramRelay, Stranger};
+use crate::proxy::{Here, WorkerCtx};
+use crate::snapshot::{ConnectionLimits, CountedConnection};
+use crate::targets::Target;
+use crate::telemetry::cells::DatagramDrop;
+use crate::tick::Tick;
+
+use super::listen::Orders;
+
+/// Strangers that are looked at in one turn.
+const STRANGERS: usize = 32;
+/// Turns before others get theirs.
+const TURNS: usize = 4;
+/// Those who wait for a backend's first verdict, or for room at one.
+const WAITING: usize = 256;
+/// How soon they are tried again.
+const AGAIN: Duration = Duration::from_millis(20);
+/// How often it is looked whether backends leave.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a drain waits for an answer.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Refusals of one second that leave a record: strangers cost nothing to forge.
+const TOLD: u32 = 20;
+
+/// Somebody for whom no backend could be given yet.
+struct WaitingStranger {
+    stranger: Stranger,
+    counted: CountedConnection,
+    until: Tick,
+}
+
+/// What is done in a turn, and what the turns before have left.
+struct Work {
+    relay: DatagramRelay,
+    space: DatagramSpace,
+    waiting: Vec<WaitingStranger>,
+    /// When silence ends the next flow.
+    due: Tick,
+    looked: Tick,
+    /// In which second how many refusals were recorded.
+    told: (u64, u32),
+    /// The socket is of no use any more.
+    is_broken: bool,
+}
+
+/// The loop of one socket.
+pub(super) struct DatagramLoop {
+    ctx: Rc<WorkerCtx>,
+    limits: Arc<ConnectionLimits>,
+    orders: Rc<Orders>,
+    work: RefCell<Work>,
+    deadline: Deadline,
+    begun_to_end: Cell<Tick>,
+}
+
+impl DatagramLoop {
+    /// One for a bound socket.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub(super) fn new(
+        ctx: &Rc<WorkerCtx>,
+        limits: &Arc<ConnectionLimits>,
+        socket: UdpSocket,
+        orders: Rc<Orders>,
+    ) -> io::Result<Rc<DatagramLoop>> {
+        let work = Work {
+            relay: DatagramRelay::new(Rc::clone(ctx), socket)?,
+            space: DatagramSpace::default(),
+            waiting: Vec::new(),
+            due: Tick::NEVER,
+            looked: now(),
+            told: (0, 0),
+            is_broken: false,
+        };
+        Ok(Rc::new(DatagramLoop {
+            ctx: Rc::clone(ctx),
+            limits: Arc::clone(limits),
+            orders,
+            work: RefCell::new(work),
+            deadline: ctx.ticker.deadline(),
+            begun_to_end: Cell::new(Tick::ZERO),
+        }))
+    }
+
+    /// Ends the flows of clients in `networks`; says how many.
+    pub(super) fn cut(&self, networks: &Networks) -> usize {
+        if networks.is_empty() { 0 } else { self.work.borrow_mut().relay.cut(networks, now()) }
+    }
+
+    fn ends(&self) -> bool {
+        self.ctx.is_draining() || self.orders.ends.get()
+    }
+
+    /// Serves until it is told to end or the worker drains, and then until what was asked is answered. True: it was told to.
+    pub(super) async fn run(self: Rc<DatagramLoop>) -> bool {
+        if !poll_fn(|cx| self.poll(cx)).await {
+            return false;
+        }
+        let cause = if self.orders.ends.get() { Cause::Drained } else { Cause::Shutdown };
+        self.work.borrow_mut().relay.finish(cause, Duration::ZERO, now());
+        self.orders.ends.get()
+    }
+
+    /// Ready when it is over; false: the socket is of no use any more.
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut work = self.work.borrow_mut();
+        let work = &mut *work;
+        let here = Rc::clone(&self.orders.here.borrow());
+        let mut is_busy = true;
+        for _ in 0..TURNS {
+            is_busy = self.turn(cx, work, &here);
+            if !is_busy {
+                break;
+            }
+        }
+        if work.is_broken {
+            return Poll::Ready(false);
+        }
+        if is_busy {
+            cx.waker().wake_by_ref();
+        }
+        let now = now();
+        if self.ends() {
+            let cause = if self.orders.ends.get() { Cause::Drained } else { Cause::Done };
+            if self.begun_to_end.get() == Tick::ZERO {
+                self.begun_to_end.set(now);
+            }
+            work.relay.finish(cause, LAST_ANSWERS, now);
+            let is_over = now.since(self.begun_to_end.get()) >= LAST_ANSWERS;
+            if is_over || work.relay.is_idle() && work.waiting.is_empty() {
+                return Poll::Ready(true);
+            }
+        }
+        self.keep_time(cx, work, &here, now);
+        Poll::Pending
+    }
+
+    /// Sweeps when it is time to, and sets the next time.
+    fn keep_time(&self, cx: &mut Context<'_>, work: &mut Work, here: &Here, now: Tick) {
+        if now.since(work.looked) >= LOOK {
+            work.looked = now;
+            work.relay.leave(now);
+        }
+        if work.due <= now || work.due == Tick::NEVER {
+            work.due = work.relay.sweep(here, now);
+        }
+        let look = if work.relay.is_idle() { Tick::NEVER } else { work.looked.after(LOOK) };
+        let again = if work.waiting.is_empty() && !self.ends() { Tick::NEVER } else { now.after(AGAIN) };
+        self.deadline.set_at(work.due.min(look).min(again));
+        if self.deadline.poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    /// One turn; whether there is more to do at once.
+    fn turn(&self, cx: &mut Context<'_>, work: &mut Work, here: &Here) -> bool {
+        let now = now();
+        let replies = work.relay.poll_replies(cx, here, &mut work.space, now);
+        let requests = work.relay.poll_requests(cx, here, &mut work.space, now);
+        for polled in [&replies, &requests] {
+            if let Poll::Ready(Err(error)) = polled
+                && !is_passing(error)
+            {
+                work.is_broken = true;
+                return false;
+            }
+        }
+        for one in std::mem::take(&mut work.waiting) {
+            self.begin(work, one.stranger, Some((one.counted, one.until)), here, now);
+        }
+        for _ in 0..STRANGERS {
+            let Some(stranger) = work.relay.next_stranger(here, now) else { break };
+            self.let_in(work, stranger, here, now);
+        }
+        replies.is_ready() || requests.is_ready() || work.relay.has_strangers()
+    }
+
+    /// Asks whether somebody may come in who has no flow, and begins one.
+    fn let_in(&self, work: &mut Work, stranger: Stranger, here: &Here, now: Tick) {
+        let ip = stranger.client.address.ip();
+        let denied = self
+            .ctx
+            .blocked
+            .refusal(Some(ip))
+            .or_else(|| at_the_door(here, Some(ip)).map(|_| Cause::AccessDenied));
+        let denied = denied.or_else(|| self.ends().then_some(Cause::Shutdown));
+        let denied = denied
+            .or_else(|| is_too_soon(&self.ctx, Some(ip), here.door_rates()).then_some(Cause::RateLimited));
+        match denied {
+            Some(cause) => self.refuse(work, &stranger, cause, here, now),
+            None => self.begin(work, stranger, None, here, now),
+        }
+    }
+
+    fn begin(
+        &self,
+        work: &mut Work,
+        stranger: Stranger,
+        held: Option<(CountedConnection, Tick)>,
+        here: &Here,
+        now: Tick,
+    ) {
+        let way = here.bytes_route().and_then(|route| route.destinations.first());
+        let pin = way.and_then(|way| work.relay.returning(&stranger.client, &way.target));
+        let (counted, until) = match held {
+            Some((counted, until)) => (Ok(counted), until),
+            None => {
+                let counted = self.count(work, &stranger, pin.is_some(), here, now);
+                (counted, now.after(way.map_or(Duration::ZERO, |way| patience(&way.target))))
+            }
+        };
+        let counted = match counted {
+            Ok(counted) => counted,
+            Err(cause) => return self.refuse(work, &stranger, cause, here, now),
+        };
+        match work.relay.begin(stranger, counted, pin.as_ref(), here, now) {
+            Begun::Flow | Begun::Refused(_) => {}
+            Begun::Later(stranger, counted) if now < until && work.waiting.len() < WAITING => {
+                work.waiting.push(WaitingStranger { stranger, counted, until });
+            }
+            Begun::Later(stranger, counted) => {
+                drop(counted);
+                self.refuse(work, &stranger, Cause::NoVerdict, here, now);
+            }
+        }
+    }
+
+    /// A place among the flows that there may be. Where there is none, another flow makes way.
+    fn count(
+        &self,
+        work: &mut Work,
+        stranger: &Stranger,
+        returns: bool,
+        here: &Here,
+        now: Tick,
+    ) -> Result<CountedConnection, Cause> {
+        let ip = Some(stranger.client.address.ip());
+        match self.limits.enter(&here.state, ip) {
+            Err(Cause::TooManyConnections) if work.relay.make_way(returns, here, now) => {
+                self.limits.enter(&here.state, ip)
+            }
+            Err(Cause::TooManyFromClient) if work.relay.make_way_of(stranger, returns, here, now) => {
+                self.limits.enter(&here.state, ip)
+            }
+            counted => counted,
+        }
+    }
+
+    /// Counts what is dropped, and leaves a record unless there are many.
+    fn refuse(&self, work: &mut Work, stranger: &Stranger, cause: Cause, here: &Here, now: Tick) {
+        self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::Refused, 1);
+        self.ctx.cells.refusals.turn_away(here.id, cause);
+        let second = now.0 / 1_000_000_000;
+        if work.told.0 != second {
+            work.told = (second, 0);
+        }
+        if work.told.1 == TOLD {
+            return;
+        }
+        work.told.1 += 1;
+        let address = stranger.client.address;
+        let peer = Peer {
+            client: Some(ClientAddress::new(address.ip(), address.port())),
+            listener: here.id,
+            accepted: stranger.came,
+            ..Peer::default()
+        };
+        let route = here.bytes_route().map(|route| route.id);
+        let mut record = Record {
+            kind: RecordKind::Udp,
+            id: self.ctx.request_id(),
+            route,
+            bytes_in: stranger.bytes.len() as u64,
+            ..peer.record()
+        };
+        Recording::new(&self.ctx, None, &mut record).settle(cause);
+    }
+}
+
+/// How long somebody waits for a backend's first verdict, or for room at one.
+fn patience(target: &Target) -> Duration {
+    target.patience().max(target.config.timeouts.queue)
+}
+
+/// Errors that say something of a datagram that was sent before, and nothing of the socket.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable, WouldBlock};
+    let kinds = [ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable, WouldBlock];
+    kinds.contains(&error.kind())
+}

@@ -1,0 +1,279 @@
+//! UDP targets: flows, their backends, and who gets what.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::support::eventually;
+use super::support::process::Process;
+use super::udp_lab::{Echo, UdpClient, config, echoes, metric};
+
+/// Who has answered.
+fn name(said: &str) -> &str {
+    said.split(':').next().unwrap()
+}
+
+#[test]
+fn a_datagram_goes_to_a_backend_and_its_answer_comes_back() {
+    let backends = echoes(2);
+    let process = Process::start(&config(&backends, ""), 1);
+    let [first, second] = [(), ()].map(|()| UdpClient::to(process.address("game")));
+    let said = [first.ask("one"), second.ask("two")];
+    let mut names: Vec<&str> = said.iter().map(|said| name(said)).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["b0", "b1"], "{said:?}");
+    for text in ["three", "", "four"] {
+        let again = first.ask(text);
+        let (name, rest) = again.split_once(':').unwrap();
+        assert_eq!(rest, text);
+        assert!(said[0].starts_with(&format!("{name}:")), "a flow stays where it is: {said:?} {again}");
+    }
+    assert_eq!(backends.iter().map(Echo::heard).sum::<u64>(), 5);
+    let long = "x".repeat(1200);
+    assert!(first.ask(&long).ends_with(&long));
+    let longest = vec![b'y'; 60_000];
+    second.send(&longest);
+    assert!(second.receive().ends_with(&longest));
+}
+
+#[test]
+fn every_algorithm_spreads_flows_and_a_hash_keeps_a_client_over_a_restart() {
+    let backends = echoes(3);
+    for balance in ["round_robin", "least_connections", "random", "maglev", "ring_hash"] {
+        let config = config(&backends, &format!("    balance: {balance}\n"));
+        let process = Process::start(&config, 1);
+        let ask = |process: &Process| {
+            let answers = (2..40).map(|host| {
+                let own = format!("127.0.0.{host}:0");
+                name(&UdpClient::from(&own, process.address("game")).ask("x")).to_owned()
+            });
+            answers.collect::<Vec<String>>()
+        };
+        let before = ask(&process);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        before.iter().for_each(|name| *counts.entry(name).or_default() += 1);
+        assert_eq!(counts.len(), 3, "{balance}: {counts:?}");
+        if matches!(balance, "round_robin" | "least_connections") {
+            assert!(counts.values().all(|count| (12..=13).contains(count)), "{balance}: {counts:?}");
+        }
+        drop(process);
+        if matches!(balance, "maglev" | "ring_hash") {
+            assert_eq!(ask(&Process::start(&config, 1)), before, "{balance}");
+        }
+    }
+}
+
+#[test]
+fn nobody_but_the_backend_of_a_flow_is_heard_and_nobody_but_its_client_hears_it() {
+    let backends = echoes(1);
+    let process = Process::start(&config(&backends, ""), 1);
+    let client = UdpClient::to(process.address("game"));
+    client.ask("hello");
+    // Where its leg is: somebody else on this machine may send there as well.
+    let port = super::udp_lab::peer_of(process.id(), backends[0].address.port()).expect("a leg");
+    let stranger = UdpClient::to(([127, 0, 0, 1], port).into());
+    stranger.send(b"forged");
+    client.send(b"again");
+    assert_eq!(client.receive(), b"b0:again");
+    assert_eq!(client.receive_within(Duration::from_millis(200)), None);
+}
+
+#[test]
+fn silence_ends_a_flow_and_leaves_a_line_in_the_log() {
+    let backends = echoes(1);
+    let more = "    timeouts: {flow: 100ms}\n";
+    let process = Process::start(&config(&backends, more), 1);
+    let client = UdpClient::to(process.address("game"));
+    client.ask("hello");
+    let status = || process.ask("GET /api/v1/status", b"").1;
+    eventually("the flow has ended", || status()["listeners"][0]["connections"] == 0);
+    eventually("it is in the log", || {
+        process.records().iter().any(|line| line["kind"] == "udp" && line["bytes_in"] == 5)
+    });
+    assert_eq!(client.ask("again"), "b0:again", "the next datagram begins another");
+}
+
+#[test]
+fn a_backend_that_is_gone_loses_at_most_one_datagram_of_each_flow() {
+    let mut backends = echoes(2);
+    let process = Process::start(&config(&backends, ""), 1);
+    let clients: Vec<UdpClient> = (0..16).map(|_| UdpClient::to(process.address("game"))).collect();
+    let at: Vec<String> = clients.iter().map(|client| name(&client.ask("x")).to_owned()).collect();
+    assert_eq!(at.iter().filter(|name| *name == "b0").count(), 8);
+    drop(backends.remove(0));
+    let mut lost = [0; 16];
+    for _ in 0..5 {
+        for (client, lost) in clients.iter().zip(&mut lost) {
+            client.send(b"y");
+            match client.receive_within(Duration::from_millis(300)) {
+                Some(said) => assert_eq!(said, b"b1:y"),
+                None => *lost += 1,
+            }
+        }
+    }
+    assert!(lost.iter().all(|lost| *lost <= 1), "{lost:?}");
+    assert!(lost.iter().sum::<i32>() <= 8, "{lost:?}");
+    let (_, target) = process.ask("GET /api/v1/targets/game", b"");
+    assert_eq!(target["backends"][0]["inputs"][5]["says"], "ejected", "{target}");
+}
+
+#[test]
+fn a_drain_moves_flows_and_loses_nothing() {
+    let backends = echoes(2);
+    let process = Process::start(&config(&backends, ""), 1);
+    let clients: Vec<UdpClient> = (0..8).map(|_| UdpClient::to(process.address("game"))).collect();
+    clients.iter().for_each(|client| {
+        client.ask("x");
+    });
+    let patch = |body| {
+        let (status, answer) = process
+            .ask("PATCH /api/v1/targets/game/backends/b0", json!({ "state": body }).to_string().as_bytes());
+        assert_eq!(status, 200, "{answer}");
+    };
+    patch("drain");
+    for client in &clients {
+        assert_eq!(client.ask("y"), "b1:y");
+    }
+    let heard = backends[0].heard();
+    patch("up");
+    patch("down");
+    for client in &clients {
+        assert_eq!(client.ask("z"), "b1:z");
+    }
+    assert_eq!(backends[0].heard(), heard, "nothing more went there");
+}
+
+#[test]
+fn who_has_not_shown_that_it_is_there_gets_only_so_many_times_what_it_has_sent() {
+    let backends = echoes(1);
+    let process = Process::start(&config(&backends, "    limits: {reply_factor: 3}\n"), 1);
+    backends[0].answer(5);
+    let client = UdpClient::to(process.address("game"));
+    // Each answer has 13 bytes, and so two of them are within three times ten.
+    client.send(&[b'a'; 10]);
+    let answers: Vec<usize> = std::iter::from_fn(|| client.receive_within(Duration::from_millis(300)))
+        .map(|answer| answer.len())
+        .collect();
+    assert_eq!(answers, [13, 13]);
+    assert_eq!(metric(&process, "evenkeel_udp_dropped_total", "reason=\"reply_factor\""), 3);
+    // It has answered an answer: it is there.
+    client.send(&[b'a'; 10]);
+    for _ in 0..5 {
+        assert_eq!(client.receive().len(), 13);
+    }
+}
+
+#[test]
+fn where_there_is_no_room_strangers_without_an_answer_make_way_and_nobody_else() {
+    let backends = echoes(1);
+    let process = Process::start(
+        &config(&backends, "    limits: {connections: 4}\n").replace("workers: 2", "workers: 1"),
+        1,
+    );
+    let proven: Vec<UdpClient> = (0..3).map(|_| UdpClient::to(process.address("game"))).collect();
+    for client in &proven {
+        client.ask("one");
+        client.ask("two");
+    }
+    // From now on the backend says nothing.
+    backends[0].answer(0);
+    let strangers: Vec<UdpClient> = (0..50).map(|_| UdpClient::to(process.address("game"))).collect();
+    strangers.iter().for_each(|stranger| stranger.send(b"?"));
+    eventually("they have all come", || backends[0].heard() == 6 + 50);
+    assert_eq!(metric(&process, "evenkeel_udp_evicted_total", ""), 49);
+    backends[0].answer(1);
+    for client in &proven {
+        assert_eq!(client.ask("three"), "b0:three");
+    }
+    let fourth = UdpClient::to(process.address("game"));
+    fourth.ask("one");
+    fourth.ask("two");
+    // All four are proven: nobody makes way.
+    let late = UdpClient::to(process.address("game"));
+    late.send(b"late");
+    assert_eq!(late.receive_within(Duration::from_millis(200)), None);
+    assert_eq!(metric(&process, "evenkeel_udp_dropped_total", "reason=\"refused\""), 1);
+    eventually("why is told", || {
+        let is_it = |line: &Value| line["cause"] == "too_many_connections" && line["kind"] == "udp";
+        process.records().iter().any(is_it)
+    });
+}
+
+#[test]
+fn lists_and_rates_hold_for_flows_and_who_is_blocked_is_cut() {
+    let backends = echoes(1);
+    let more = "    access: [{deny: [127.0.0.9]}]\n    rate_limit: [few]\n";
+    let config = format!(
+        "rate_limits: {{few: {{rate: 1/h, burst: 2, by: [client_ip]}}}}\n{}",
+        config(&backends, more)
+    );
+    let process = Process::start(&config, 1);
+    let address = process.address("game");
+    let silent = |client: &UdpClient| client.receive_within(Duration::from_millis(200)).is_none();
+    let denied = UdpClient::from("127.0.0.9:0", address);
+    denied.send(b"x");
+    assert!(silent(&denied));
+    let [first, second, third] = [(); 3].map(|()| UdpClient::from("127.0.0.8:0", address));
+    assert_eq!((first.ask("x"), second.ask("y")), ("b0:x".to_owned(), "b0:y".to_owned()));
+    third.send(b"z");
+    assert!(silent(&third), "the third flow of this client is too soon");
+    assert_eq!(first.ask("again"), "b0:again", "a datagram of a flow is none");
+    let (status, answer) = process.ask("POST /api/v1/access/blocked/entries", br#"{"network": "127.0.0.8"}"#);
+    assert!(matches!(status, 200 | 201), "{answer}");
+    first.send(b"x");
+    assert!(silent(&first), "it is blocked");
+    eventually("all of it is in the log", || {
+        let log = process.records();
+        let causes = ["access_denied", "rate_limited", "blocked"];
+        causes.iter().all(|cause| log.iter().any(|line| line["cause"] == *cause))
+    });
+}
+
+#[test]
+fn probes_of_udp_take_a_backend_out_and_bring_it_back() {
+    let backends = echoes(2);
+    let more = "    health_check: {send: ping, receive: ':ping', interval: 50ms, timeout: 100ms, fall: 2, rise: 1}\n";
+    let process = Process::start(&config(&backends, more), 1);
+    let client = UdpClient::to(process.address("game"));
+    assert!(client.ask("x").ends_with(":x"), "it waits for the first verdict");
+    let state = |number: usize| {
+        let (_, target) = process.ask("GET /api/v1/targets/game", b"");
+        target["backends"][number]["state"].as_str().unwrap().to_owned()
+    };
+    eventually("both are up", || (state(0), state(1)) == ("up".to_owned(), "up".to_owned()));
+    backends[0].answer(0);
+    eventually("one is down", || state(0) == "down");
+    for _ in 0..4 {
+        assert!(UdpClient::to(process.address("game")).ask("y").starts_with("b1:"));
+    }
+    backends[0].answer(1);
+    eventually("it is back", || state(0) == "up");
+}
+
+#[test]
+fn a_reload_keeps_flows_and_a_listener_that_is_gone_lets_its_flows_go() {
+    let backends = echoes(2);
+    let one = config(&backends, "");
+    let process = Process::start(&one, 1);
+    let client = UdpClient::to(process.address("game"));
+    let before = client.ask("x");
+    let said = process.reload(&one.replace("protocol: udp", "protocol: udp\n    timeouts: {flow: 20s}"));
+    assert!(!said.contains("refused"), "{said}");
+    assert_eq!(name(&client.ask("y")), name(&before));
+    let other = "targets:\n  web:\n    protocol: tcp\n    listener: 127.0.0.1:0\n    backends: [{host: 127.0.0.1, port: 1}]\n";
+    let address = process.address("game");
+    process.reload(other);
+    eventually("nobody listens there any more", || std::net::UdpSocket::bind(address).is_ok());
+}
+
+#[test]
+fn a_shutdown_waits_for_an_answer_and_not_for_silence() {
+    let backends = echoes(1);
+    let mut process = Process::start(&config(&backends, ""), 1);
+    let client = UdpClient::to(process.address("game"));
+    client.ask("x");
+    process.terminate();
+    eventually("it has ended", || process.has_ended());
+    assert_eq!(backends[0].heard(), 1);
+}
