@@ -15,7 +15,7 @@ use crate::state::{Protocol, State, lock};
 use crate::stream::Stream;
 use crate::tls::{self, Met};
 use crate::wire::Wire;
-use crate::{http, tcp};
+use crate::{http, tcp, udp};
 
 /// The pause after a failed accept: descriptors are short, or the network is.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
@@ -85,6 +85,10 @@ impl Door {
     fn accept(&self, leaf: &Leaf) {
         let (listener, connections) = (leaf.listener.clone(), leaf.connections.clone());
         let accepting = leaf.accepting.clone();
+        if let Some(socket) = listener.datagrams() {
+            self.runtime.spawn(udp::serve(socket, self.state.clone(), accepting));
+            return;
+        }
         // Weak: a door that is gone needs no accept loop, and the loop must not keep it.
         let gate = Arc::downgrade(&self.gate);
         let state = self.state.clone();
@@ -143,7 +147,8 @@ async fn serve(socket: Socket, number: u64, open: Open, gate: std::sync::Weak<Ga
         let ending = match state.protocol {
             _ if failed => Ending::Close,
             Protocol::Http => http::serve(&mut wire, &state, &gate).await,
-            Protocol::Tcp => tcp::serve(&mut wire, &state).await,
+            // Of UDP there are no connections.
+            Protocol::Tcp | Protocol::Udp => tcp::serve(&mut wire, &state).await,
         };
         wire.end(ending).await;
     };

@@ -56,6 +56,12 @@ impl Fake {
         Self::new(id, Protocol::Tcp)
     }
 
+    /// A UDP backend of this name.
+    #[must_use]
+    pub fn udp(id: impl Into<String>) -> Self {
+        Self::new(id, Protocol::Udp)
+    }
+
     /// A backend of this name and protocol.
     #[must_use]
     pub fn new(id: impl Into<String>, protocol: Protocol) -> Self {
@@ -194,6 +200,10 @@ impl Fake {
 
     fn open(self, runtime: Handle) -> io::Result<Arc<Door>> {
         let place = self.place.map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
+        let place = match (place, self.protocol) {
+            (Place::Tcp(address), Protocol::Udp) => Place::Udp(address),
+            (place, _) => place,
+        };
         let seed = self.seed.unwrap_or_else(rand::random);
         let mut state = State::new(self.id, self.protocol, self.behaviour, seed);
         state.control = self.control;
@@ -204,7 +214,7 @@ impl Fake {
         state.set_healthy(self.healthy);
         state.slots = self.slots.map(|slots| Semaphore::new(slots.min(Semaphore::MAX_PERMITS)));
         let address = match &place {
-            Place::Tcp(address) => Some(address.ip()),
+            Place::Tcp(address) | Place::Udp(address) => Some(address.ip()),
             Place::Unix(_) => None,
         };
         state.tls = self.tls.map(|tls| tls.build(address, self.protocol == Protocol::Http)).transpose()?;

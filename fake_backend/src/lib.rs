@@ -61,6 +61,7 @@ mod state;
 mod stream;
 mod tcp;
 mod tls;
+mod udp;
 mod wire;
 
 pub use behaviour::{Behaviour, Ending, FAULTS, Fault, Pace, Stall, TLS_FAULTS, TcpMode, TlsFault};

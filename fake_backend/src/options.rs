@@ -35,7 +35,7 @@ pub(crate) fn command() -> Command {
         .arg(
             Arg::new("protocol")
                 .long("protocol")
-                .value_parser(PossibleValuesParser::new(["http", "tcp"]))
+                .value_parser(PossibleValuesParser::new(["http", "tcp", "udp"]))
                 .default_value("http")
                 .help("What it speaks"),
         )
@@ -111,6 +111,7 @@ pub(crate) fn fakes(arguments: &ArgMatches) -> Result<Vec<(Fake, SocketAddr)>> {
     let id: &String = arguments.get_one("id").context("--id has a default")?;
     let protocol = match arguments.get_one::<String>("protocol").map(String::as_str) {
         Some("tcp") => Protocol::Tcp,
+        Some("udp") => Protocol::Udp,
         Some(_) | None => Protocol::Http,
     };
     let base = *arguments.get_one::<IpAddr>("address").context("--address has a default")?;

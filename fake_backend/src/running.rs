@@ -54,7 +54,7 @@ impl Running {
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         match self.door.place {
-            Place::Tcp(address) => address,
+            Place::Tcp(address) | Place::Udp(address) => address,
             Place::Unix(_) => panic!("{} listens on a Unix socket, which has no address", self.id()),
         }
     }
@@ -72,7 +72,7 @@ impl Running {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.door.place {
-            Place::Tcp(_) => None,
+            Place::Tcp(_) | Place::Udp(_) => None,
             Place::Unix(path) => Some(path),
         }
     }
@@ -82,7 +82,7 @@ impl Running {
     #[must_use]
     pub fn url(&self) -> String {
         let address = match &self.door.place {
-            Place::Tcp(address) => address,
+            Place::Tcp(address) | Place::Udp(address) => address,
             Place::Unix(path) => return format!("unix:{}", path.display()),
         };
         let scheme = match (self.door.state.protocol, &self.door.state.tls) {
@@ -90,6 +90,7 @@ impl Running {
             (Protocol::Http, Some(_)) => "https",
             (Protocol::Tcp, None) => "tcp",
             (Protocol::Tcp, Some(_)) => "tls",
+            (Protocol::Udp, _) => "udp",
         };
         format!("{scheme}://{address}")
     }

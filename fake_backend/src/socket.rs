@@ -5,11 +5,14 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use socket2::{Domain, SockRef, Type};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+
+use crate::state::lock;
 
 /// Connections the kernel may complete before they are accepted.
 const BACKLOG: i32 = 4_096;
@@ -19,6 +22,8 @@ const BACKLOG: i32 = 4_096;
 pub(crate) enum Place {
     /// A TCP address; port 0 until it is bound.
     Tcp(SocketAddr),
+    /// A UDP address; port 0 until it is bound.
+    Udp(SocketAddr),
     /// A path.
     Unix(PathBuf),
 }
@@ -30,6 +35,8 @@ pub(crate) enum Listener {
     Tcp(TcpListener),
     /// A Unix stream socket.
     Unix(UnixListener),
+    /// UDP: whoever reads from it has it, and the port is free when nobody does.
+    Udp(Mutex<Option<Arc<UdpSocket>>>),
 }
 
 impl Listener {
@@ -45,6 +52,13 @@ impl Listener {
                 socket.listen(BACKLOG)?;
                 socket.set_nonblocking(true)?;
                 Ok((Self::Tcp(TcpListener::from_std(socket.into())?), Place::Tcp(address)))
+            }
+            Place::Udp(wanted) => {
+                let socket = std::net::UdpSocket::bind(wanted)?;
+                socket.set_nonblocking(true)?;
+                let address = socket.local_addr()?;
+                let socket = Arc::new(UdpSocket::from_std(socket)?);
+                Ok((Self::Udp(Mutex::new(Some(socket))), Place::Udp(address)))
             }
             Place::Unix(path) => {
                 // A file left behind by an earlier run would refuse the bind, and nobody listens on it.
@@ -67,6 +81,16 @@ impl Listener {
                 Ok(Socket::Tcp(stream))
             }
             Self::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+            // There are no connections.
+            Self::Udp(_) => std::future::pending().await,
+        }
+    }
+
+    /// The socket for datagrams, if it is one and not shut.
+    pub(crate) fn datagrams(&self) -> Option<Arc<UdpSocket>> {
+        match self {
+            Self::Udp(socket) => lock(socket).clone(),
+            Self::Tcp(_) | Self::Unix(_) => None,
         }
     }
 
@@ -76,6 +100,10 @@ impl Listener {
         let socket = match self {
             Self::Tcp(listener) => SockRef::from(listener),
             Self::Unix(listener) => SockRef::from(listener),
+            Self::Udp(socket) => {
+                lock(socket).take();
+                return;
+            }
         };
         // It can only fail when the socket does not listen any more, which is what is wanted.
         let _ = socket.shutdown(std::net::Shutdown::Both);

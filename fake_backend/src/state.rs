@@ -26,6 +26,8 @@ pub enum Protocol {
     Http,
     /// Bytes, see [`TcpMode`](crate::TcpMode).
     Tcp,
+    /// Datagrams: each is answered as [`TcpMode`](crate::TcpMode) says of a connection.
+    Udp,
 }
 
 /// The counters of one fake at one moment. All but `open` only grow, also over `stop` and `restart`.

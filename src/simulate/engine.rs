@@ -1,6 +1,7 @@
 //! The run: events in order, and what each of them leads to.
 
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use slab::Slab;
@@ -71,6 +72,8 @@ struct Engine<'a> {
     fakes: Vec<RunningRequest<'a>>,
     calendar: Calendar<What>,
     under_way: Slab<Request>,
+    /// What is kept of flows that were answered, and until when: the oldest first.
+    silent: VecDeque<(Tick, Lease)>,
     /// When the next request of an open loop comes.
     next: Tick,
     now: Tick,
@@ -104,6 +107,7 @@ impl<'a> Engine<'a> {
             fakes: workload.backends.iter().map(RunningRequest::new).collect(),
             calendar: Calendar::new(),
             under_way: Slab::new(),
+            silent: VecDeque::new(),
             next: Tick::NEVER,
             now: START,
             sent: 0,
@@ -153,6 +157,7 @@ impl<'a> Engine<'a> {
                     return;
                 }
                 self.now = self.next;
+                self.let_go();
                 self.schedule_arrival();
                 let client = self.crowd.draw(&self.world);
                 self.send(client);
@@ -160,6 +165,7 @@ impl<'a> Engine<'a> {
             }
             let Some((now, what)) = self.calendar.take() else { return };
             self.now = now;
+            self.let_go();
             match what {
                 What::Send(client) => self.send(client),
                 What::Head(key) => self.head(key),
@@ -167,6 +173,13 @@ impl<'a> Engine<'a> {
                 What::Probe(place) => self.probe(place as usize),
                 What::Sweep => self.sweep(),
             }
+        }
+    }
+
+    /// Ends the flows that have been silent for long enough.
+    fn let_go(&mut self) {
+        while let Some((due, lease)) = self.silent.pop_front_if(|(due, _)| *due <= self.now) {
+            lease.finish(Outcome::Success, due);
         }
     }
 
@@ -267,7 +280,11 @@ impl<'a> Engine<'a> {
     fn end(&mut self, key: u32) {
         let request = &mut self.under_way[key as usize];
         if let Some(lease) = request.lease.take() {
-            lease.finish(Outcome::Success, self.now);
+            if self.workload.silence.is_zero() {
+                lease.finish(Outcome::Success, self.now);
+            } else {
+                self.silent.push_back((self.now.after(self.workload.silence), lease));
+            }
         }
         let place = request.place as usize;
         self.finish(key);

@@ -28,6 +28,7 @@ impl Workload {
             // An answer of 16 KiB, some of them much longer, on a link of a gigabit.
             size: Spread { mean: 16_384.0, shape: 0.7 },
             bandwidth: 125_000_000.0,
+            silence: Duration::ZERO,
             clients: Clients { count: 10_000, skew: 0.0 },
             health: None,
             slow_start: Duration::ZERO,
@@ -58,7 +59,7 @@ impl Workload {
             },
         ];
         all.extend(cold_start());
-        all.extend([burst(), hot_keys(), workers(), crowd()]);
+        all.extend([burst(), hot_keys(), workers(), crowd(), udp_flows()]);
         all
     }
 }
@@ -157,6 +158,14 @@ fn crowd() -> Workload {
             vec![Fake::new(64); 10],
             0.0,
         )
+    }
+}
+
+fn udp_flows() -> Workload {
+    let about = "`even` over UDP: a flow for each question, which counts until it was silent for 5 s";
+    Workload {
+        silence: Duration::from_secs(5),
+        ..Workload::new("udp_flows", about, vec![Fake::new(2); 5], 400.0)
     }
 }
 

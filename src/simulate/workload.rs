@@ -21,6 +21,8 @@ pub struct Workload {
     pub size: Spread,
     /// Bytes that an answer moves in a second, with nothing but itself on its way; 0: answers take no time to move.
     pub bandwidth: f64,
+    /// For how long a backend counts as used behind an answer: the `timeouts.flow` of UDP, where requests are flows; zero: not at all.
+    pub silence: Duration,
     /// Who sends the requests: what hash algorithms tell apart.
     pub clients: Clients,
     /// How backends are probed; `None`: not at all.

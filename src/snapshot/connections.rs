@@ -90,7 +90,8 @@ impl Clients {
 }
 
 /// Whom an address belongs to: all of an IPv4 address, a /64 of IPv6.
-fn owner(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn owner(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & u128::MAX << (128 - V6_PREFIX)).into(),
         v4 @ IpAddr::V4(_) => v4,
@@ -168,7 +169,12 @@ impl ListenerState {
 #[derive(Debug, Default)]
 pub struct ConnectionLimits {
     all: Count,
+    /// How many found no room of late, up to [`WANTED`]: flows that nobody may be behind make way for others in this process.
+    wanted: AtomicU32,
 }
+
+/// As many are asked to make way at once.
+const WANTED: u32 = 64;
 
 impl ConnectionLimits {
     /// At most `limit`.
@@ -227,7 +233,28 @@ impl ConnectionLimits {
         if let Some(client) = client {
             clients.leave(client);
         }
+        self.want_room();
         Err(Cause::TooManyConnections)
+    }
+
+    /// Somebody found no room.
+    #[cold]
+    fn want_room(&self) {
+        let more = |wanted| (wanted < WANTED).then_some(wanted + 1);
+        let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    /// How many found no room since this was asked for the last time, at most so many.
+    #[must_use]
+    pub fn wanted(&self) -> u32 {
+        if self.wanted.load(Ordering::Relaxed) == 0 { 0 } else { self.wanted.swap(0, Ordering::Relaxed) }
+    }
+
+    /// Whether so little room is left that whoever can't show that he is there takes no more of it.
+    #[must_use]
+    pub fn is_tight(&self) -> bool {
+        let limit = self.limit();
+        self.taken() >= limit - limit / 4
     }
 }
 

@@ -40,7 +40,7 @@ use leaving::LeavingBackends;
 use listener::ListenerMakings;
 use rates::RateStock;
 
-pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts, ListenerState};
+pub use connections::{ConnectionLimits, CountedConnection, ListenerCounts, ListenerState, owner};
 pub use given::Given;
 pub use known_keys::KnownKeys;
 pub use listener::Listener;

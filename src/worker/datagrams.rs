@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::access::Networks;
-use crate::message::{Cause, ClientAddress, Peer, Record, RecordKind};
+use crate::message::{Cause, Record};
 use crate::net::{Deadline, now};
 use crate::proxy::http::gate::at_the_door;
 use crate::proxy::recording::Recording;
@@ -22,7 +22,7 @@ use crate::proxy::udp::front::DatagramSpace;
 use crate::proxy::udp::relay::{Begun, DatagramRelay, Stranger};
 use crate::proxy::{Here, WorkerCtx};
 use crate::snapshot::{ConnectionLimits, CountedConnection};
-use crate::targets::Target;
+use crate::targets::{Backend, Target};
 use crate::telemetry::cells::DatagramDrop;
 use crate::tick::Tick;
 
@@ -43,10 +43,17 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// Refusals of one second that leave a record: strangers cost nothing to forge.
 const TOLD: u32 = 20;
 
+/// Datagrams of one client that wait with it.
+const MORE: usize = 4;
+
 /// Somebody for whom no backend could be given yet.
 struct WaitingStranger {
     stranger: Stranger,
+    /// What it has sent since.
+    more: Vec<Stranger>,
     counted: CountedConnection,
+    /// Where it was before.
+    pin: Option<Arc<Backend>>,
     until: Tick,
 }
 
@@ -58,6 +65,8 @@ struct Work {
     /// When silence ends the next flow.
     due: Tick,
     looked: Tick,
+    /// When those who wait were last tried again.
+    tried: Tick,
     /// In which second how many refusals were recorded.
     told: (u64, u32),
     /// The socket is of no use any more.
@@ -91,6 +100,7 @@ impl DatagramLoop {
             waiting: Vec::new(),
             due: Tick::NEVER,
             looked: now(),
+            tried: Tick::ZERO,
             told: (0, 0),
             is_broken: false,
         };
@@ -119,7 +129,12 @@ impl DatagramLoop {
             return false;
         }
         let cause = if self.orders.ends.get() { Cause::Drained } else { Cause::Shutdown };
-        self.work.borrow_mut().relay.finish(cause, Duration::ZERO, now());
+        let (mut work, now) = (self.work.borrow_mut(), now());
+        work.relay.finish_all(cause, now);
+        let here = Rc::clone(&self.orders.here.borrow());
+        for one in std::mem::take(&mut work.waiting) {
+            self.refuse_waiting(&mut work, one, cause, &here, now);
+        }
         self.orders.ends.get()
     }
 
@@ -147,7 +162,7 @@ impl DatagramLoop {
             if self.begun_to_end.get() == Tick::ZERO {
                 self.begun_to_end.set(now);
             }
-            work.relay.finish(cause, LAST_ANSWERS, now);
+            work.relay.finish(cause, now);
             let is_over = now.since(self.begun_to_end.get()) >= LAST_ANSWERS;
             if is_over || work.relay.is_idle() && work.waiting.is_empty() {
                 return Poll::Ready(true);
@@ -159,14 +174,15 @@ impl DatagramLoop {
 
     /// Sweeps when it is time to, and sets the next time.
     fn keep_time(&self, cx: &mut Context<'_>, work: &mut Work, here: &Here, now: Tick) {
-        if now.since(work.looked) >= LOOK {
+        let is_look = now.since(work.looked) >= LOOK;
+        if is_look {
             work.looked = now;
             work.relay.leave(now);
         }
-        if work.due <= now || work.due == Tick::NEVER {
+        if is_look || work.due <= now || work.due == Tick::NEVER {
             work.due = work.relay.sweep(here, now);
         }
-        let look = if work.relay.is_idle() { Tick::NEVER } else { work.looked.after(LOOK) };
+        let look = if work.relay.is_empty() { Tick::NEVER } else { work.looked.after(LOOK) };
         let again = if work.waiting.is_empty() && !self.ends() { Tick::NEVER } else { now.after(AGAIN) };
         self.deadline.set_at(work.due.min(look).min(again));
         if self.deadline.poll(cx).is_ready() {
@@ -187,8 +203,17 @@ impl DatagramLoop {
                 return false;
             }
         }
-        for one in std::mem::take(&mut work.waiting) {
-            self.begin(work, one.stranger, Some((one.counted, one.until)), here, now);
+        if !work.waiting.is_empty() && now.since(work.tried) >= AGAIN {
+            work.tried = now;
+            for one in std::mem::take(&mut work.waiting) {
+                self.try_again(work, one, here, now);
+            }
+        }
+        // Whoever comes elsewhere in this process finds room where nobody may be.
+        for _ in 0..self.limits.wanted() {
+            if !work.relay.give_room(here, now) {
+                break;
+            }
         }
         for _ in 0..STRANGERS {
             let Some(stranger) = work.relay.next_stranger(here, now) else { break };
@@ -205,46 +230,71 @@ impl DatagramLoop {
             .blocked
             .refusal(Some(ip))
             .or_else(|| at_the_door(here, Some(ip)).map(|_| Cause::AccessDenied));
-        let denied = denied.or_else(|| self.ends().then_some(Cause::Shutdown));
+        // A listener that goes on elsewhere serves whoever comes here until it ends.
+        let denied = denied.or_else(|| self.ctx.is_draining().then_some(Cause::Shutdown));
         let denied = denied
             .or_else(|| is_too_soon(&self.ctx, Some(ip), here.door_rates()).then_some(Cause::RateLimited));
         match denied {
-            Some(cause) => self.refuse(work, &stranger, cause, here, now),
-            None => self.begin(work, stranger, None, here, now),
+            Some(cause) => self.refuse(work, stranger, cause, here, now),
+            None => self.begin(work, stranger, here, now),
         }
     }
 
-    fn begin(
-        &self,
-        work: &mut Work,
-        stranger: Stranger,
-        held: Option<(CountedConnection, Tick)>,
-        here: &Here,
-        now: Tick,
-    ) {
+    fn begin(&self, work: &mut Work, stranger: Stranger, here: &Here, now: Tick) {
+        // Whoever waits already has a place.
+        if let Some(waiting) = work.waiting.iter_mut().find(|one| one.stranger.client == stranger.client) {
+            if waiting.more.len() < MORE {
+                waiting.more.push(stranger);
+            } else {
+                self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::Crowded, 1);
+            }
+            return;
+        }
         let way = here.bytes_route().and_then(|route| route.destinations.first());
         let pin = way.and_then(|way| work.relay.returning(&stranger.client, &way.target));
-        let (counted, until) = match held {
-            Some((counted, until)) => (Ok(counted), until),
-            None => {
-                let counted = self.count(work, &stranger, pin.is_some(), here, now);
-                (counted, now.after(way.map_or(Duration::ZERO, |way| patience(&way.target))))
+        let until = now.after(way.map_or(Duration::ZERO, |way| patience(&way.target)));
+        match self.count(work, &stranger, pin.is_some(), here, now) {
+            Ok(counted) => {
+                let one = WaitingStranger { stranger, more: Vec::new(), counted, pin, until };
+                self.try_again(work, one, here, now);
             }
-        };
-        let counted = match counted {
-            Ok(counted) => counted,
-            Err(cause) => return self.refuse(work, &stranger, cause, here, now),
-        };
+            Err(cause) => self.refuse(work, stranger, cause, here, now),
+        }
+    }
+
+    /// Begins the flow of somebody who has a place among those that there may be, or has him wait for a backend.
+    fn try_again(&self, work: &mut Work, one: WaitingStranger, here: &Here, now: Tick) {
+        if let Some(cause) = self.ctx.blocked.refusal(Some(one.stranger.client.address.ip())) {
+            return self.refuse_waiting(work, one, cause, here, now);
+        }
+        let WaitingStranger { stranger, more, counted, pin, until } = one;
         match work.relay.begin(stranger, counted, pin.as_ref(), here, now) {
-            Begun::Flow | Begun::Refused(_) => {}
-            Begun::Later(stranger, counted) if now < until && work.waiting.len() < WAITING => {
-                work.waiting.push(WaitingStranger { stranger, counted, until });
+            Begun::Flow => {
+                for stranger in more {
+                    // One that could not stay has ended already.
+                    if let Some(stranger) = work.relay.pass_if_known(stranger, here, now) {
+                        self.refuse(work, stranger, Cause::NoBackend, here, now);
+                    }
+                }
             }
-            Begun::Later(stranger, counted) => {
-                drop(counted);
-                self.refuse(work, &stranger, Cause::NoVerdict, here, now);
+            Begun::Refused(stranger, record, cause) => {
+                self.record(work, &stranger, (record, cause), DatagramDrop::NoBackend, now);
+                more.into_iter().for_each(|one| self.refuse(work, one, cause, here, now));
+            }
+            Begun::Later(stranger, counted, cause) => {
+                let one = WaitingStranger { stranger, more, counted, pin, until };
+                if now < until && work.waiting.len() < WAITING {
+                    work.waiting.push(one);
+                } else {
+                    self.refuse_waiting(work, one, cause, here, now);
+                }
             }
         }
+    }
+
+    fn refuse_waiting(&self, work: &mut Work, one: WaitingStranger, cause: Cause, here: &Here, now: Tick) {
+        let all = std::iter::once(one.stranger).chain(one.more);
+        all.for_each(|stranger| self.refuse(work, stranger, cause, here, now));
     }
 
     /// A place among the flows that there may be. Where there is none, another flow makes way.
@@ -256,22 +306,39 @@ impl DatagramLoop {
         here: &Here,
         now: Tick,
     ) -> Result<CountedConnection, Cause> {
-        let ip = Some(stranger.client.address.ip());
-        match self.limits.enter(&here.state, ip) {
-            Err(Cause::TooManyConnections) if work.relay.make_way(returns, here, now) => {
-                self.limits.enter(&here.state, ip)
+        let ip = stranger.client.address.ip();
+        if self.limits.is_tight() {
+            // The rest of the room is for whoever is there: connections and other listeners need it as well.
+            work.relay.give_room(here, now);
+        }
+        match self.limits.enter(&here.state, Some(ip)) {
+            Err(Cause::TooManyConnections) if work.relay.make_way((ip, returns), here, now) => {
+                self.limits.enter(&here.state, Some(ip))
             }
-            Err(Cause::TooManyFromClient) if work.relay.make_way_of(stranger, returns, here, now) => {
-                self.limits.enter(&here.state, ip)
+            Err(Cause::TooManyFromClient) if work.relay.make_way_of((ip, returns), here, now) => {
+                self.limits.enter(&here.state, Some(ip))
             }
             counted => counted,
         }
     }
 
-    /// Counts what is dropped, and leaves a record unless there are many.
-    fn refuse(&self, work: &mut Work, stranger: &Stranger, cause: Cause, here: &Here, now: Tick) {
-        self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::Refused, 1);
+    /// Drops what somebody has sent who has no flow.
+    fn refuse(&self, work: &mut Work, stranger: Stranger, cause: Cause, here: &Here, now: Tick) {
         self.ctx.cells.refusals.turn_away(here.id, cause);
+        let record = Box::new(work.relay.record_of(&stranger, here));
+        self.record(work, &stranger, (record, cause), DatagramDrop::Refused, now);
+    }
+
+    /// Counts what is dropped, and leaves a record unless there are many.
+    fn record(
+        &self,
+        work: &mut Work,
+        stranger: &Stranger,
+        (mut record, cause): (Box<Record>, Cause),
+        why: DatagramDrop,
+        now: Tick,
+    ) {
+        self.ctx.cells.datagrams.of(record.listener).drop(why, 1);
         let second = now.0 / 1_000_000_000;
         if work.told.0 != second {
             work.told = (second, 0);
@@ -280,21 +347,7 @@ impl DatagramLoop {
             return;
         }
         work.told.1 += 1;
-        let address = stranger.client.address;
-        let peer = Peer {
-            client: Some(ClientAddress::new(address.ip(), address.port())),
-            listener: here.id,
-            accepted: stranger.came,
-            ..Peer::default()
-        };
-        let route = here.bytes_route().map(|route| route.id);
-        let mut record = Record {
-            kind: RecordKind::Udp,
-            id: self.ctx.request_id(),
-            route,
-            bytes_in: stranger.bytes.len() as u64,
-            ..peer.record()
-        };
+        (record.bytes_in, record.done) = (stranger.bytes.len() as u64, now);
         Recording::new(&self.ctx, None, &mut record).settle(cause);
     }
 }

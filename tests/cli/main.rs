@@ -141,7 +141,19 @@ fn demo_from(port: u16) -> Command {
 /// The same, with a load and illnesses.
 fn lively_demo_from(port: u16) -> Command {
     let port = &port.to_string();
-    evenkeel(&["demo", "--http-port", port, "--https-port", port, "--tcp-port", port, "--admin-port", port])
+    evenkeel(&[
+        "demo",
+        "--http-port",
+        port,
+        "--https-port",
+        port,
+        "--tcp-port",
+        port,
+        "--udp-port",
+        "0",
+        "--admin-port",
+        port,
+    ])
 }
 
 /// Exit code, standard output, standard error.

@@ -277,3 +277,95 @@ fn a_shutdown_waits_for_an_answer_and_not_for_silence() {
     eventually("it has ended", || process.has_ended());
     assert_eq!(backends[0].heard(), 1);
 }
+
+#[test]
+fn backends_that_are_all_gone_cost_no_socket_for_each_datagram_and_come_back() {
+    let backends = echoes(2);
+    let process = Process::start(&config(&backends, "    breaker: off\n"), 1);
+    let client = UdpClient::to(process.address("game"));
+    client.ask("x");
+    let addresses: Vec<_> = backends.iter().map(|backend| backend.address).collect();
+    drop(backends);
+    for _ in 0..200 {
+        client.send(b"y");
+    }
+    eventually("all of it has come", || metric(&process, "evenkeel_udp_datagrams_total", "received") == 201);
+    let sockets = || {
+        let fds = std::fs::read_dir(format!("/proc/{}/fd", process.id())).unwrap();
+        fds.filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok())
+            .filter(|link| link.to_string_lossy().starts_with("socket:"))
+            .count()
+    };
+    assert!(sockets() < 40, "{}", sockets());
+    // They answer nothing from now on, and are there.
+    let backends: Vec<Echo> = addresses.iter().map(|at| Echo::start_at("back", *at)).collect();
+    backends.iter().for_each(|backend| backend.answer(0));
+    let mut sent = 0;
+    eventually("one hears it again", || {
+        client.send(b"z");
+        sent += 1;
+        backends.iter().map(Echo::heard).sum::<u64>() >= 5
+    });
+    assert!(sockets() < 40, "{} after {sent}", sockets());
+}
+
+#[test]
+fn who_waits_for_a_first_verdict_has_one_flow_however_often_he_asks() {
+    let backends = echoes(3);
+    backends.iter().for_each(|backend| backend.hold(true));
+    let more = "    health_check: {send: ping, receive: ':ping', interval: 50ms, timeout: 20s, rise: 1}\n";
+    let process = Process::start(&config(&backends, more), 1);
+    let client = UdpClient::to(process.address("game"));
+    for number in 0..4 {
+        client.send(format!("{number}").as_bytes());
+    }
+    eventually("they have come", || metric(&process, "evenkeel_udp_datagrams_total", "received") == 4);
+    backends.iter().for_each(|backend| backend.hold(false));
+    let answers: Vec<String> = (0..4).map(|_| String::from_utf8(client.receive()).unwrap()).collect();
+    assert!(answers.iter().all(|answer| name(answer) == name(&answers[0])), "{answers:?}");
+    let status = process.ask("GET /api/v1/status", b"").1;
+    assert_eq!(status["listeners"][0]["connections"], 1, "{answers:?}");
+}
+
+#[test]
+fn a_leg_that_a_flow_has_left_gives_no_more_than_the_flow_could_have() {
+    let backends = echoes(2);
+    let process = Process::start(&config(&backends, "    limits: {reply_factor: 3}\n"), 1);
+    let client = UdpClient::to(process.address("game"));
+    let first = client.ask("0123456789");
+    let at = if name(&first) == "b0" { 0 } else { 1 };
+    let (status, answer) = process.ask(
+        &format!("PATCH /api/v1/targets/game/backends/b{at}"),
+        json!({ "state": "drain" }).to_string().as_bytes(),
+    );
+    assert_eq!(status, 200, "{answer}");
+    // Not behind an answer of the one that it goes to now: what it has sent before the first was answered does not count.
+    let other = UdpClient::to(process.address("game"));
+    backends[1 - at].answer(50);
+    other.send(b"0123456789");
+    let got = std::iter::from_fn(|| other.receive_within(Duration::from_millis(200))).count();
+    assert_eq!(got, 2);
+}
+
+#[test]
+fn a_storm_leaves_room_for_connections() {
+    let backends = echoes(1);
+    backends[0].answer(0);
+    let tcp = fake_backend::Fake::tcp("t").start_in_thread().unwrap();
+    let web = format!(
+        "  web:\n    protocol: tcp\n    listener: 127.0.0.1:0\n    backends: [{{host: 127.0.0.1, port: {}}}]\n",
+        tcp.port()
+    );
+    let config =
+        format!("max_connections: 40\n{}{web}", config(&backends, "")).replace("workers: 2", "workers: 1");
+    let process = Process::start(&config, 2);
+    eventually("a connection is served beside them", || {
+        for _ in 0..20 {
+            UdpClient::to(process.address("game")).send(b"?");
+        }
+        let mut socket = std::net::TcpStream::connect(process.address("web")).unwrap();
+        let mut said = String::new();
+        let _ = std::io::Read::read_to_string(&mut socket, &mut said);
+        said == "Hello from t"
+    });
+}

@@ -22,6 +22,7 @@ struct Shared {
     heard: AtomicU64,
     times: AtomicU64,
     is_over: AtomicBool,
+    is_held: AtomicBool,
 }
 
 impl Echo {
@@ -38,6 +39,10 @@ impl Echo {
         let thread = std::thread::spawn(move || {
             let mut space = vec![0; 65_536];
             while !of_thread.is_over.load(Ordering::Relaxed) {
+                if of_thread.is_held.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(Duration::from_millis(5));
+                    continue;
+                }
                 let Ok((length, from)) = socket.recv_from(&mut space) else { continue };
                 of_thread.heard.fetch_add(1, Ordering::Relaxed);
                 let answer = [name.as_bytes(), b":", &space[..length]].concat();
@@ -52,6 +57,11 @@ impl Echo {
     /// How many datagrams it got.
     pub fn heard(&self) -> u64 {
         self.shared.heard.load(Ordering::Relaxed)
+    }
+
+    /// Whether it lets wait what comes.
+    pub fn hold(&self, is_held: bool) {
+        self.shared.is_held.store(is_held, Ordering::Relaxed);
     }
 
     /// From now on it answers so many times.

@@ -6,6 +6,7 @@ mod certificate;
 mod clients;
 mod clock;
 mod crowd;
+mod datagrams;
 mod drive;
 mod echo;
 mod idle;
@@ -37,6 +38,8 @@ enum Command {
     Clients(clients::Options),
     /// Do everything that users do at the same time, and tell what was lost
     Crowd(crowd::Options),
+    /// Send datagrams back and forth, or pass them on
+    Datagrams(datagrams::Options),
     /// Send exactly so many requests, over HTTP/1 or HTTP/2, always in the same order
     Drive(drive::Options),
     /// Hold connections that do nothing
@@ -52,6 +55,7 @@ fn main() -> anyhow::Result<()> {
         Command::Certificate(options) => certificate::run(&options),
         Command::Clients(options) => clients::run(&options),
         Command::Crowd(options) => crowd::run(&options),
+        Command::Datagrams(options) => datagrams::run(&options),
         Command::Drive(options) => drive::run(&options),
         Command::Idle(options) => idle::run(&options),
         Command::Pingpong(options) => pingpong::run(&options),

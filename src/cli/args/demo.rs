@@ -40,6 +40,9 @@ pub(in crate::cli) struct DemoOptions {
     /// Where TCP listens; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 9090)]
     pub(in crate::cli) tcp_port: u16,
+    /// Where UDP listens; the next free port if it is taken
+    #[arg(long, value_name = "PORT", default_value_t = 5300)]
+    pub(in crate::cli) udp_port: u16,
     /// Where the page and the admin API listen; the next free port if it is taken
     #[arg(long, value_name = "PORT", default_value_t = 9900)]
     pub(in crate::cli) admin_port: u16,

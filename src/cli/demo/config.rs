@@ -1,7 +1,7 @@
 //! What the demo serves, and where.
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ pub(super) struct DemoPorts {
     pub(super) http: u16,
     pub(super) https: u16,
     pub(super) tcp: u16,
+    pub(super) udp: u16,
     pub(super) admin: u16,
 }
 
@@ -35,7 +36,8 @@ impl DemoPorts {
         let https = free_port(options.https_port, &[http])?;
         let tcp = free_port(options.tcp_port, &[http, https])?;
         let admin = free_port(options.admin_port, &[http, https, tcp])?;
-        Ok(DemoPorts { http, https, tcp, admin })
+        let udp = free_udp_port(options.udp_port)?;
+        Ok(DemoPorts { http, https, tcp, udp, admin })
     }
 }
 
@@ -49,6 +51,17 @@ fn free_port(wanted: u16, others: &[u16]) -> anyhow::Result<u16> {
     (wanted..=wanted.saturating_add(TRIES))
         .filter(|port| !others.contains(port))
         .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+        .with_context(|| format!("no free port from {wanted} on"))
+}
+
+/// The same of UDP.
+fn free_udp_port(wanted: u16) -> anyhow::Result<u16> {
+    let bind = |port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port));
+    if wanted == 0 {
+        return Ok(bind(0).context("no free port")?.local_addr()?.port());
+    }
+    (wanted..=wanted.saturating_add(TRIES))
+        .find(|&port| bind(port).is_ok())
         .with_context(|| format!("no free port from {wanted} on"))
 }
 
@@ -85,6 +98,7 @@ targets:
     for (name, backends) in pools {
         let (keys, more) = match *name {
             "tcp" => (format!("protocol: tcp, listener: {}, ", ports.tcp), ""),
+            "udp" => (format!("protocol: udp, listener: {}, timeouts: {{flow: 5s}}, ", ports.udp), ""),
             _ => (String::new(), ", health_path: /health"),
         };
         let line =

@@ -42,7 +42,7 @@ impl DemoLife {
 /// one another are no neighbours and the one that the welcome tells of comes late.
 pub(super) fn patients(pools: &[BackendPool]) -> Vec<(&'static str, &Running)> {
     let most = pools.iter().map(|(_, pool)| pool.len()).max().unwrap_or_default();
-    let http = || pools.iter().filter(|(name, _)| *name != "tcp");
+    let http = || pools.iter().filter(|(name, _)| !matches!(*name, "tcp" | "udp"));
     (0..most)
         .flat_map(|nth| http().filter_map(move |(name, pool)| Some((*name, pool.iter().rev().nth(nth)?))))
         .collect()

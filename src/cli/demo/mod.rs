@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use fake_backend::{Authority, Behaviour, Fake, Running, Spread};
+use fake_backend::{Authority, Behaviour, Fake, Running, Spread, TcpMode};
 
 use self::calendar::IllnessCalendar;
 use self::config::{BackendPool, DemoPorts, load_own, token};
@@ -36,10 +36,12 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
         let usual = Behaviour::default().latency_spread(latency);
         start(name, count, |id| Fake::http(id).behave(usual.clone()).control())
     };
+    let echo = Behaviour::tcp(TcpMode::GreetAndEcho);
     let pools: Arc<[BackendPool]> = Arc::new([
         ("web", http("fake", 3, WEB_ANSWERS)?),
         ("api", http("api", 4, API_ANSWERS)?),
         ("tcp", start("tcp-fake", 2, Fake::tcp)?),
+        ("udp", start("udp-fake", 2, |id| Fake::udp(id).behave(echo.clone()))?),
     ]);
     let ports = DemoPorts::find(options)?;
     let (authority, token) = (Authority::new("evenkeel demo"), token()?);

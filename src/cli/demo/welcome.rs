@@ -7,15 +7,18 @@ use crate::cli::args::demo::DemoOptions;
 
 /// No line is longer than a terminal of 80 columns.
 pub(super) fn text(options: &DemoOptions, ports: &DemoPorts, token: &str, pools: &[BackendPool]) -> String {
-    let DemoPorts { http, https, tcp, admin } = ports;
-    let count = |is_tcp: bool| -> usize {
-        pools.iter().filter(|(name, _)| (*name == "tcp") == is_tcp).map(|(_, pool)| pool.len()).sum()
+    let DemoPorts { http, https, tcp, udp, admin } = ports;
+    let count = |protocol: &str| -> usize {
+        let spoken =
+            |name: &str| if matches!(name, "tcp" | "udp") { name.to_owned() } else { "http".to_owned() };
+        pools.iter().filter(|(name, _)| spoken(name) == protocol).map(|(_, pool)| pool.len()).sum()
     };
     let first = pools.first().and_then(|(_, pool)| pool.first()).map_or(0, Running::port);
     let tries = [
         ("requests go round", format!("curl 127.0.0.1:{http}")),
         ("over TLS (-k: made up)", format!("curl -k https://127.0.0.1:{https}")),
         ("TCP goes round", format!("curl telnet://127.0.0.1:{tcp}")),
+        ("UDP goes round", format!("echo hi | nc -u -w1 127.0.0.1 {udp}")),
         ("what a backend is told", format!("curl 127.0.0.1:{http}/head")),
         ("make fake-1 ill", format!("curl -X POST '127.0.0.1:{first}/_fake?health=down'")),
         ("and well again", format!("curl -X POST '127.0.0.1:{first}/_fake?health=up'")),
@@ -25,13 +28,15 @@ pub(super) fn text(options: &DemoOptions, ports: &DemoPorts, token: &str, pools:
     format!(
         "See it: http://127.0.0.1:{admin}/\n\
          Token:  {token} (the page and /api/v1 ask for it)\n\n\
-         evenkeel demo: {} HTTP and {} TCP backends inside this process\n\
-         HTTP http://127.0.0.1:{http}  HTTPS https://127.0.0.1:{https}  TCP 127.0.0.1:{tcp}\n\
+         evenkeel demo: {} HTTP, {} TCP and {} UDP backends inside this process\n\
+         HTTP http://127.0.0.1:{http}  HTTPS https://127.0.0.1:{https}\n\
+         TCP 127.0.0.1:{tcp}  UDP 127.0.0.1:{udp}\n\
          {itself}\
          In another terminal (the log and `evenkeel status` tell when one falls ill):\n{tries}\
          Ctrl-C ends it.\n",
-        count(false),
-        count(true),
+        count("http"),
+        count("tcp"),
+        count("udp"),
     )
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::clashes;
 use super::owner::KeyOwner;
+use super::{clashes, datagrams};
 use crate::config::effective::EffectiveRows;
 use crate::config::model::{ClientTimeouts, Limits, Protocol, Timeouts};
 use crate::config::origin::{Field, Written};
@@ -151,12 +151,19 @@ pub(super) fn limits(
     let is_http = spoken.is_some_and(|spoken| spoken.protocol == Protocol::Http);
     let default = Limits::default();
     let path = |key: &str| raw.path(&format!("limits.{key}"));
-    let mut count = |key: &str, written: &Option<Written<Option<u32>>>| {
-        let or_off = |count: &Option<u32>| count.map_or_else(|| "off".to_owned(), |count| count.to_string());
+    let mut count = |key: &str, written: &Option<Written<Option<u32>>>, more: &str| {
+        let or_off =
+            |count: &Option<u32>| count.map_or_else(|| "off".to_owned(), |count| count.to_string()) + more;
         rows.settle(path(key), written.as_ref(), None, or_off)
     };
-    let connections = count("connections", &raw.limits.connections);
-    let connections_per_client = count("connections_per_client", &raw.limits.connections_per_client);
+    let needs = if spoken == Some(Spoken::UDP) {
+        datagrams::warn_of_ports(&raw.limits.connections, report);
+        datagrams::needs()
+    } else {
+        String::new()
+    };
+    let connections = count("connections", &raw.limits.connections, &needs);
+    let connections_per_client = count("connections_per_client", &raw.limits.connections_per_client, "");
     refuse_idle_connections(raw, report);
     let mut reply_factor = default.reply_factor;
     if spoken == Some(Spoken::UDP) {

@@ -3,11 +3,13 @@
 //! A flow is what one client's address and port send to one of our addresses, and what comes back. It stands in one of three lines:
 //!
 //! * **asked**: its client has sent once and has no answer. Anybody can forge such a sender: these make way first, the oldest before the
-//!   others.
+//!   others. One that is younger than [`FRESH`] may still be answered: before that goes, one that is over does.
 //! * **open**: it was answered, or its client has sent more than once. It makes way when no other is asked, and has been silent for
 //!   [`QUIET`]: what a server of DNS is asked is one question, and its answer is all there is. For a client that comes back to a flow which has
 //!   made way, silence is not needed.
-//! * **proven**: its client has sent something behind our first answer, so it is where it says. It never makes way.
+//! * **proven**: its client has sent something behind our first answer, so it is where it says. It makes way for nobody but a newcomer from the
+//!   same address, and for that one only where it has been silent for [`REST`]: a resolver that asks from one port after the other comes back to
+//!   those that it had, and stands in nobody's way but its own.
 //!
 //! Invariants:
 //!
@@ -25,10 +27,16 @@ use slab::Slab;
 use crate::tick::Tick;
 
 /// How long an open flow has been silent before it makes way.
-pub const QUIET: Duration = Duration::from_millis(250);
+pub const QUIET: Duration = Duration::from_millis(50);
 
 /// Of a line, those that are looked at for one of a certain client.
 const LOOKED_AT: usize = 256;
+
+/// How long an answer may take before a question that nobody has answered makes way sooner than one that was.
+pub const FRESH: Duration = Duration::from_millis(100);
+
+/// How long a proven flow has been silent before it makes way for another one of its address.
+pub const REST: Duration = Duration::from_millis(200);
 
 /// Whose a flow is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +70,8 @@ struct FlowEntry<T> {
     answered: bool,
     /// Nothing has since its client has sent something.
     waits: bool,
+    /// The same before the latest that its client has sent.
+    waited: bool,
     sent: u64,
     received: u64,
     last: Tick,
@@ -151,6 +161,7 @@ impl<T> Flows<T> {
             standing,
             answered: false,
             waits: true,
+            waited: false,
             sent: 0,
             received: 0,
             last: now,
@@ -158,7 +169,8 @@ impl<T> Flows<T> {
             behind: NOBODY,
             value,
         });
-        self.by_client.insert(client, place);
+        let before = self.by_client.insert(client, place);
+        debug_assert!(before.is_none(), "it has one");
         self.append(place);
         if let Some(flow) = self.flows.get_mut(place) {
             flow.sent = counted(bytes);
@@ -171,7 +183,7 @@ impl<T> Flows<T> {
     pub fn note_sent(&mut self, place: usize, bytes: usize, now: Tick) {
         let Some(flow) = self.flows.get_mut(place) else { return };
         flow.sent = flow.sent.saturating_add(counted(bytes));
-        flow.waits = true;
+        flow.waited = std::mem::replace(&mut flow.waits, true);
         let standing = if flow.answered { FlowStanding::Proven } else { FlowStanding::Open };
         self.move_on(place, standing, now);
     }
@@ -223,16 +235,13 @@ impl<T> Flows<T> {
         heads.map(|flow| flow.last.after(timeout)).min()
     }
 
-    /// Which flow makes way for another one; `None`: none does, and whoever comes is refused. `returns`: see [`Flows::begin`].
+    /// Which flow makes way for one of a client at `newcomer`; `None`: none does, and whoever comes is refused. `returns`: see [`Flows::begin`].
     #[must_use]
-    pub fn makes_way(&self, returns: bool, now: Tick) -> Option<usize> {
-        let head =
-            |standing: FlowStanding| Some(self.lines[standing as usize].head).filter(|at| *at != NOBODY);
-        head(FlowStanding::Asked)
-            .or_else(|| head(FlowStanding::Open).filter(|open| returns || self.silence(*open, now) >= QUIET))
+    pub fn makes_way(&self, newcomer: IpAddr, returns: bool, now: Tick) -> Option<usize> {
+        self.gives(|_| true, returns, now).or_else(|| self.resting(newcomer, now))
     }
 
-    /// The same among the flows whose clients are `meant`. Of many only the oldest are looked at.
+    /// The same among the flows of clients that are `meant`, for another one of them.
     #[must_use]
     pub fn makes_way_of(
         &self,
@@ -240,14 +249,55 @@ impl<T> Flows<T> {
         returns: bool,
         now: Tick,
     ) -> Option<usize> {
-        let of = |standing: FlowStanding| {
-            let heads = Some(self.lines[standing as usize].head).filter(|at| *at != NOBODY);
-            let behind = |at: &usize| Some(self.flows.get(*at)?.behind).filter(|behind| *behind != NOBODY);
-            let mut line = std::iter::successors(heads, behind).take(LOOKED_AT);
-            line.find(|at| self.flows.get(*at).is_some_and(|flow| meant(&flow.client)))
-        };
-        of(FlowStanding::Asked)
-            .or_else(|| of(FlowStanding::Open).filter(|open| returns || self.silence(*open, now) >= QUIET))
+        let resting =
+            || self.find_in(FlowStanding::Proven, &meant).filter(|one| self.silence(*one, now) >= REST);
+        self.gives(&meant, returns, now).or_else(resting)
+    }
+
+    /// A flow that nobody may be behind, or that is over: it gives way to whoever has none in this process.
+    #[must_use]
+    pub fn makes_room(&self, now: Tick) -> Option<usize> {
+        let overdue =
+            self.find_in(FlowStanding::Asked, |_| true).filter(|one| self.silence(*one, now) >= FRESH);
+        overdue.or_else(|| self.quiet(self.find_in(FlowStanding::Open, |_| true), false, now))
+    }
+
+    fn gives(&self, meant: impl Fn(&FlowClient) -> bool, returns: bool, now: Tick) -> Option<usize> {
+        let asked = self.find_in(FlowStanding::Asked, &meant);
+        let overdue = asked.filter(|asked| self.silence(*asked, now) >= FRESH);
+        overdue.or_else(|| self.quiet(self.find_in(FlowStanding::Open, &meant), returns, now)).or(asked)
+    }
+
+    /// An open flow, if it has been silent for long enough.
+    fn quiet(&self, open: Option<usize>, returns: bool, now: Tick) -> Option<usize> {
+        open.filter(|open| returns || self.silence(*open, now) >= QUIET)
+    }
+
+    /// The oldest proven flow of a client, if it has been silent for long enough.
+    fn resting(&self, client: IpAddr, now: Tick) -> Option<usize> {
+        let own = self.find_in(FlowStanding::Proven, |flow| flow.address.ip() == client);
+        own.filter(|proven| self.silence(*proven, now) >= REST)
+    }
+
+    /// The oldest flow of a line whose client is `meant`. Of many only the oldest are looked at.
+    fn find_in(&self, standing: FlowStanding, meant: impl Fn(&FlowClient) -> bool) -> Option<usize> {
+        let head = Some(self.lines[standing as usize].head).filter(|at| *at != NOBODY);
+        let behind = |at: &usize| Some(self.flows.get(*at)?.behind).filter(|behind| *behind != NOBODY);
+        let mut line = std::iter::successors(head, behind).take(LOOKED_AT);
+        line.find(|at| self.flows.get(*at).is_some_and(|flow| meant(&flow.client)))
+    }
+
+    /// Whether it waited for an answer when its client sent the latest.
+    #[must_use]
+    pub fn waited(&self, place: usize) -> bool {
+        self.flows.get(place).is_some_and(|flow| flow.waited)
+    }
+
+    /// How many bytes its client may still have before it is proven; `None`: any number.
+    #[must_use]
+    pub fn left(&self, place: usize, factor: Option<u32>) -> Option<u64> {
+        let flow = self.flows.get(place).filter(|flow| flow.standing != FlowStanding::Proven)?;
+        Some(flow.sent.saturating_mul(factor?.into()).saturating_sub(flow.received))
     }
 
     /// Whether its client has sent something that nothing has come back for.
@@ -269,7 +319,9 @@ impl<T> Flows<T> {
         }
         self.take_out(place);
         let flow = self.flows.remove(place);
-        self.by_client.remove(&flow.client);
+        if self.by_client.get(&flow.client) == Some(&place) {
+            self.by_client.remove(&flow.client);
+        }
         Some((flow.client, flow.value, flow.answered))
     }
 

@@ -10,7 +10,8 @@ use std::cell::Cell;
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::Timespec;
@@ -44,6 +45,8 @@ pub enum LegDuty {
     Lingers {
         /// The client.
         client: FlowClient,
+        /// Bytes that it may have; `None`: any number.
+        left: Option<u64>,
     },
 }
 
@@ -55,8 +58,16 @@ pub struct Leg {
     pub duty: LegDuty,
     /// Something has come back on it.
     pub is_answered: bool,
+    /// To which of the backend's addresses it leads.
+    pub number_of_address: usize,
+    /// When it was opened.
+    begun: Tick,
     /// Rows that were sent on it.
-    pub sent: u32,
+    sent: u32,
+    /// The kernel joins rows for it.
+    joins: bool,
+    /// It was told that the backend seems to be there.
+    is_told: bool,
 }
 
 /// What became of a row that was to be sent.
@@ -93,16 +104,17 @@ fn is_unreachable(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| unreachable.iter().any(|errno| errno.raw_os_error() == code))
 }
 
-/// Opens a socket to `backend`: to the first of its addresses that there is a way to.
+/// Opens a socket to `backend`, and says to which of its addresses: the first from `first` on that there is a way to.
 ///
 /// # Errors
 /// [`Cause::ConnectFailed`], or what of ours is short.
-pub fn open(backend: &Backend) -> Result<UdpSocket, Cause> {
+pub fn open(backend: &Backend, first: usize) -> Result<(UdpSocket, usize), Cause> {
     let mut cause = Cause::ConnectFailed;
-    for endpoint in &*backend.endpoints() {
-        let Endpoint::Tcp(address) = endpoint else { continue };
+    let endpoints = backend.endpoints();
+    for number in (0..endpoints.len()).map(|step| (first + step) % endpoints.len()) {
+        let endpoint @ Endpoint::Tcp(address) = &endpoints[number] else { continue };
         match to_peer(*address, &backend.dialing) {
-            Ok(socket) => return Ok(socket),
+            Ok(socket) => return Ok((socket, number)),
             Err(error) => {
                 crate::events::connect_failed(&backend.identity, endpoint, &error);
                 // No port is left: the kernel says so in either way.
@@ -126,10 +138,18 @@ impl Leg {
     /// Why it was not sent.
     #[inline]
     pub fn send(&mut self, row: &DatagramRow<'_>, kernel: &UdpSocketState) -> Result<(), SendFailure> {
-        let sent =
-            if row.count() == 1 { self.socket.send(row.bytes).map(drop) } else { self.send_row(row, kernel) };
+        let mut sent = self.send_once(row, kernel);
+        if sent.as_ref().is_err_and(|error| error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error())) {
+            // Perhaps it is about something that was sent before: that is told once.
+            sent = self.send_once(row, kernel);
+        }
         self.sent = self.sent.saturating_add(1);
         sent.map_err(SendFailure::of)
+    }
+
+    #[inline]
+    fn send_once(&self, row: &DatagramRow<'_>, kernel: &UdpSocketState) -> io::Result<()> {
+        if row.count() == 1 { self.socket.send(row.bytes).map(drop) } else { self.send_row(row, kernel) }
     }
 
     #[cold]
@@ -162,12 +182,22 @@ impl Leg {
         if let LegDuty::Serves { lease, .. } = &self.duty { Some(lease) } else { None }
     }
 
-    /// Notes that something has come back. From then on it is worth while to have the kernel join rows.
+    /// Notes that something has come back. From the second exchange on it is worth while to have the kernel join rows.
+    #[inline]
     pub fn note_answered(&mut self) {
-        if self.is_answered && self.sent == 2 {
+        if self.is_answered && self.sent >= 2 && !self.joins {
             join_rows(&self.socket);
+            self.joins = true;
         }
         self.is_answered = true;
+    }
+
+    /// Whether something was sent on it again after so long without a word from anybody: true once.
+    #[inline]
+    pub fn is_alone_with(&mut self, now: Tick, span: Duration) -> bool {
+        let is_news = !self.is_told && !self.is_answered && self.sent >= 2 && now.since(self.begun) >= span;
+        self.is_told |= is_news;
+        is_news
     }
 
     /// Whether the kernel was told that the backend can't be reached. It forgets what it was told of the way (sizes, for the most part).
@@ -194,24 +224,19 @@ pub struct LegToken {
 }
 
 /// The legs of one socket's flows.
+#[derive(Default)]
 pub struct Legs {
     all: Slab<Leg>,
-    watch: AsyncFd<OwnedFd>,
+    /// By which the kernel tells of them; not there before the first, so that a listener can't fail for want of a descriptor.
+    watch: Option<AsyncFd<OwnedFd>>,
+    /// Whoever waits for the first.
+    waker: Cell<Option<Waker>>,
     next: u32,
     /// Something is left to be read on a leg that was told of.
     rest: Cell<bool>,
 }
 
 impl Legs {
-    /// None.
-    ///
-    /// # Errors
-    /// What the system reports.
-    pub fn new() -> io::Result<Legs> {
-        let watch = watch(epoll::create(CreateFlags::CLOEXEC)?, Interest::READABLE)?;
-        Ok(Legs { all: Slab::new(), watch, next: 0, rest: Cell::new(false) })
-    }
-
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -222,14 +247,40 @@ impl Legs {
     ///
     /// # Errors
     /// The kernel does not watch it: something of ours is short.
-    pub fn keep(&mut self, socket: UdpSocket, duty: LegDuty) -> Result<usize, Cause> {
+    pub fn keep(
+        &mut self,
+        socket: UdpSocket,
+        number_of_address: usize,
+        duty: LegDuty,
+        now: Tick,
+    ) -> Result<usize, Cause> {
+        let watching = match &mut self.watch {
+            Some(watching) => watching,
+            none @ None => {
+                let made = epoll::create(CreateFlags::CLOEXEC).map_err(|_| Cause::LocalShortage)?;
+                let watching = watch(made, Interest::READABLE).map_err(|_| Cause::LocalShortage)?;
+                // Whoever was told that there is nothing to wait for comes again.
+                self.waker.take().into_iter().for_each(Waker::wake);
+                none.insert(watching)
+            }
+        };
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         let place = self.all.vacant_key();
         let token = u64::from(number) << 32 | place as u64 & u64::from(u32::MAX);
-        epoll::add(self.watch.get_ref(), socket.as_fd(), EventData::new_u64(token), EventFlags::IN)
+        epoll::add(watching.get_ref(), socket.as_fd(), EventData::new_u64(token), EventFlags::IN)
             .map_err(|_| Cause::LocalShortage)?;
-        Ok(self.all.insert(Leg { socket, number, duty, is_answered: false, sent: 0 }))
+        Ok(self.all.insert(Leg {
+            socket,
+            number,
+            duty,
+            is_answered: false,
+            number_of_address,
+            begun: now,
+            sent: 0,
+            joins: false,
+            is_told: false,
+        }))
     }
 
     /// The leg at a place.
@@ -271,8 +322,12 @@ impl Legs {
     /// does not ([`Legs::leave_rest`]): of what was there before, nobody is told twice.
     pub fn poll_told(&self, cx: &mut Context<'_>, into: &mut Vec<(LegToken, bool)>) -> Poll<io::Result<()>> {
         into.clear();
+        let Some(watching) = &self.watch else {
+            self.waker.set(Some(cx.waker().clone()));
+            return Poll::Pending;
+        };
         loop {
-            let ready = match self.watch.poll_read_ready(cx) {
+            let ready = match watching.poll_read_ready(cx) {
                 Poll::Ready(ready) => Some(ready?),
                 Poll::Pending if self.rest.take() => None,
                 Poll::Pending => return Poll::Pending,
@@ -280,7 +335,7 @@ impl Legs {
             self.rest.set(false);
             let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
             let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let count = match epoll::wait(self.watch.get_ref(), &mut events[..], Some(&at_once)) {
+            let count = match epoll::wait(watching.get_ref(), &mut events[..], Some(&at_once)) {
                 Ok(count) => count,
                 Err(Errno::INTR) => continue,
                 Err(error) => return Poll::Ready(Err(error.into())),

@@ -30,6 +30,12 @@ impl ReturningClients {
         }
     }
 
+    /// Whether a client was here.
+    #[must_use]
+    pub fn knows(&self, client: &FlowClient) -> bool {
+        !self.places.is_empty() && self.places.contains_key(client)
+    }
+
     /// Where a client was that has come now; it is forgotten.
     pub fn take(&mut self, client: &FlowClient) -> Option<BackendId> {
         if self.places.is_empty() { None } else { self.places.remove(client) }

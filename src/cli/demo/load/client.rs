@@ -1,6 +1,6 @@
 //! Whoever asks the demo: connections that are kept for the next request.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Request;
@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 
 /// What is read of a TCP connection at most.
@@ -79,5 +79,14 @@ async fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> 
 pub(super) async fn listen(to: SocketAddr) -> anyhow::Result<()> {
     let mut heard = TcpStream::connect(to).await?.take(GREETING_MAX);
     heard.read_to_end(&mut Vec::new()).await?;
+    Ok(())
+}
+
+/// Says something to a UDP backend, and hears the answer.
+pub(super) async fn greet(to: SocketAddr) -> anyhow::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    socket.connect(to).await?;
+    socket.send(b"hi").await?;
+    socket.recv(&mut [0; 64]).await?;
     Ok(())
 }

@@ -37,6 +37,7 @@ pub(super) enum DemoWay {
     Http,
     Https,
     Tcp,
+    Udp,
 }
 
 /// One draw after the other.
@@ -52,11 +53,12 @@ impl Mix {
         Mix { chance: StdRng::seed_from_u64(seed), host }
     }
 
-    /// The next request, and by which way it comes. By TCP nothing is sent.
+    /// The next request, and by which way it comes. By TCP nothing is sent, and by UDP a greeting.
     pub(super) fn draw(&mut self) -> (DemoWay, Request<Full<Bytes>>) {
         let way = match self.chance.random_range(0..100) {
             0..5 => DemoWay::Tcp,
             5..15 => DemoWay::Https,
+            15..20 => DemoWay::Udp,
             _ => DemoWay::Http,
         };
         let mut left = self.chance.random_range(0..100);
@@ -99,7 +101,8 @@ mod tests {
             assert_eq!(request.headers()[HOST], "localhost:8080");
         }
         assert!(
-            (350..650).contains(&ways[&DemoWay::Tcp]) && (800..1_200).contains(&ways[&DemoWay::Https]),
+            [DemoWay::Tcp, DemoWay::Udp].iter().all(|way| (350..650).contains(&ways[way]))
+                && (800..1_200).contains(&ways[&DemoWay::Https]),
             "{ways:?}"
         );
         let home = kinds[&(Method::GET, "/".to_owned())];

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use self::arrivals::DemoArrivals;
-use self::client::{DemoClient, listen};
+use self::client::{DemoClient, greet, listen};
 use self::mix::{DemoWay, Mix};
 use super::config::DemoPorts;
 use super::terminal::Terminal;
@@ -39,6 +39,7 @@ pub(super) struct DemoLoad {
     http: Arc<DemoClient>,
     https: Arc<DemoClient>,
     tcp: SocketAddr,
+    udp: SocketAddr,
     host: String,
 }
 
@@ -66,6 +67,7 @@ impl DemoLoad {
             http: Arc::new(DemoClient::new(at(ports.http), None)),
             https: Arc::new(DemoClient::new(at(ports.https), Some(Arc::new(trust)))),
             tcp: at(ports.tcp),
+            udp: at(ports.udp),
             host: format!("localhost:{}", ports.http),
         })
     }
@@ -90,13 +92,15 @@ impl DemoLoad {
                 continue;
             };
             let (way, request) = mix.draw();
-            let (http, https, tcp) = (Arc::clone(&self.http), Arc::clone(&self.https), self.tcp);
+            let (http, https) = (Arc::clone(&self.http), Arc::clone(&self.https));
+            let (tcp, udp) = (self.tcp, self.udp);
             tokio::spawn(async move {
                 let asked = async {
                     match way {
                         DemoWay::Http => http.ask(request).await,
                         DemoWay::Https => https.ask(request).await,
                         DemoWay::Tcp => listen(tcp).await,
+                        DemoWay::Udp => greet(udp).await,
                     }
                 };
                 // What went wrong is to be seen on the page, as it would be with anybody else's requests.
@@ -130,7 +134,7 @@ mod tests {
     async fn what_nobody_answers_does_not_pile_up() {
         let silent = Fake::http("one").behave(Behaviour::hang()).start_in_thread().expect("it starts");
         let port = silent.port();
-        let ports = DemoPorts { http: port, https: port, tcp: port, admin: port };
+        let ports = DemoPorts { http: port, https: port, tcp: port, udp: port, admin: port };
         let load = DemoLoad::new(10_000, &ports, &Authority::new("test")).expect("a load");
         let (said, lines) = sync_channel(1);
         let running = tokio::spawn(async move { load.run(&Terminal::to(said)).await });

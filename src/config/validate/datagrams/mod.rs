@@ -157,6 +157,34 @@ pub(super) fn refuse_its_probe(raw: &RawTarget, report: &mut Report) {
     remove(report, &dns.spot, message);
 }
 
+/// What flows need of this machine, as it is shown behind how many there may be.
+pub(super) fn needs() -> String {
+    match local_ports() {
+        Some(ports) => format!(" (each flow takes a descriptor, and one of {ports} local ports)"),
+        None => " (each flow takes a descriptor and a local port)".to_owned(),
+    }
+}
+
+/// Warns of more flows than there are ports.
+pub(super) fn warn_of_ports(connections: &Option<Written<Option<u32>>>, report: &mut Report) {
+    if let (Some(Written { value: Some(most), spot }), Some(ports)) = (connections, local_ports())
+        && *most > ports
+    {
+        let message = format!(
+            "`connections` is {most}, but each flow takes a local port, and this machine has {ports} of them (net.ipv4.ip_local_port_range)"
+        );
+        report.warn(spot, &message);
+    }
+}
+
+/// Ports that this machine gives to sockets that ask for none, over all addresses.
+fn local_ports() -> Option<u32> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ends = text.split_whitespace().map(str::parse::<u32>);
+    let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    Some(last.checked_sub(first)? + 1)
+}
+
 fn remove(report: &mut Report, spot: &Spot, message: String) {
     let problem = report.spot(spot, message);
     match spot.place {

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 const FACTOR: u32 = 3;
+/// Where none of the clients is.
+const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1));
 
 fn client(number: u16) -> FlowClient {
     FlowClient { address: SocketAddr::from(([192, 0, 2, 1], 1000 + number)), to: None }
@@ -18,28 +20,31 @@ fn at(millis: u64) -> Tick {
 fn who_has_sent_once_without_an_answer_makes_way_first_and_who_is_proven_never() {
     let mut flows = Flows::default();
     let [first, second, third] = [0, 1, 2].map(|number| flows.begin(client(number), 10, false, at(0), ()));
-    assert_eq!(flows.makes_way(false, at(1)), Some(first));
+    assert_eq!(flows.makes_way(OTHER, false, at(1)), Some(first));
     assert!(flows.may_receive(first, 10, Some(FACTOR), at(1)));
-    assert_eq!(flows.makes_way(false, at(1)), Some(second), "the first was answered");
+    assert_eq!(flows.makes_way(OTHER, false, at(1)), Some(second), "the first was answered");
     flows.note_sent(second, 10, at(2));
-    assert_eq!(flows.makes_way(false, at(2)), Some(third), "the second has sent more than once");
+    assert_eq!(flows.makes_way(OTHER, false, at(2)), Some(third), "the second has sent more than once");
     flows.end(third);
-    assert_eq!(flows.makes_way(false, at(2)), None, "none of the two has been silent for long");
-    assert_eq!(flows.makes_way(true, at(2)), Some(first), "but for one that comes back they make way");
-    assert_eq!(flows.makes_way(false, at(251)), Some(first));
-    flows.note_sent(first, 1, at(251));
-    assert_eq!(flows.makes_way(false, at(300)), Some(second), "the first is proven");
+    assert_eq!(flows.makes_way(OTHER, false, at(2)), None, "none of the two has been silent for long");
+    assert_eq!(flows.makes_way(OTHER, true, at(2)), Some(first), "but for one that comes back they make way");
+    assert_eq!(flows.makes_way(OTHER, false, at(51)), Some(first));
+    flows.note_sent(first, 1, at(51));
+    assert_eq!(flows.makes_way(OTHER, false, at(300)), Some(second), "the first is proven");
     assert!(flows.may_receive(second, 10, Some(FACTOR), at(300)));
     flows.note_sent(second, 1, at(301));
-    assert_eq!(flows.makes_way(true, at(9999)), None);
+    assert_eq!(flows.makes_way(OTHER, true, at(9999)), None);
+    let own = client(0).address.ip();
+    assert_eq!(flows.makes_way(own, false, at(250)), None, "neither has been silent for long");
+    assert_eq!(flows.makes_way(own, false, at(251)), Some(first), "it makes way for its own address");
 }
 
 #[test]
 fn one_that_comes_back_is_not_among_those_who_make_way_at_once() {
     let mut flows = Flows::default();
     flows.begin(client(0), 10, true, at(0), ());
-    assert_eq!(flows.makes_way(false, at(10)), None);
-    assert_eq!(flows.makes_way(false, at(250)), Some(0));
+    assert_eq!(flows.makes_way(OTHER, false, at(10)), None);
+    assert_eq!(flows.makes_way(OTHER, false, at(50)), Some(0));
 }
 
 #[test]
@@ -158,16 +163,16 @@ proptest! {
                     }
                 }
                 Step::MakeWay(returns) => {
+                    let fresh = |last: u64| time - last < 100;
                     let oldest = |standing: FlowStanding| {
                         let of = plain.values().filter(|one| one.standing() == standing);
                         of.map(|one| one.last).min()
                     };
-                    let quiet = |last: &u64| returns || time - last >= 250;
-                    let expected = match oldest(FlowStanding::Asked) {
-                        Some(last) => Some((FlowStanding::Asked, last)),
-                        None => oldest(FlowStanding::Open).filter(quiet).map(|last| (FlowStanding::Open, last)),
-                    };
-                    let found = flows.makes_way(returns, at(time));
+                    let quiet = |last: &u64| returns || time - last >= 50;
+                    let asked = oldest(FlowStanding::Asked).map(|last| (FlowStanding::Asked, last));
+                    let open = oldest(FlowStanding::Open).filter(quiet).map(|last| (FlowStanding::Open, last));
+                    let expected = asked.filter(|(_, last)| !fresh(*last)).or(open).or(asked);
+                    let found = flows.makes_way(OTHER, returns, at(time));
                     prop_assert_eq!(found.is_some(), expected.is_some());
                     if let (Some(place), Some((standing, last))) = (found, expected) {
                         let who = *flows.get(place).expect("it is there");
