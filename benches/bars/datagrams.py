@@ -80,7 +80,7 @@ class Nginx(Process):
         self.port = free_port()
         module = next((path for path in ("/usr/lib/nginx/modules/ngx_stream_module.so",) if os.path.exists(path)), None)
         load = f"load_module {module};\n" if module else ""
-        # One answer ends a session of one question, as its manual has it for DNS.
+        # One answer ends a session of one question, as its manual has it for DNS; evenkeel has it as `limits.replies`.
         ends = "proxy_responses 1;" if once else ""
         config = os.path.join(self.folder, "nginx.conf")
         with open(config, "w") as out:
@@ -107,7 +107,7 @@ def cost(rounds=7):
     for name, more in [("64 lasting flows", ["--flows", 64]), ("one question on each flow", ["--flows", 64, "--once"])]:
         once = "--once" in more
         echo = Echo()
-        made = {"pump": lambda: Pump(echo.port), "evenkeel": lambda: Keel([echo.port])}
+        made = {"pump": lambda: Pump(echo.port), "evenkeel": lambda: Keel([echo.port], more="    limits: {replies: 1}\n" if once else "")}
         if shutil.which("nginx"):
             made["nginx"] = lambda: Nginx(echo.port, once)
         spent = {who: [] for who in made}

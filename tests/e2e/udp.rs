@@ -369,3 +369,20 @@ fn a_storm_leaves_room_for_connections() {
         said == "Hello from t"
     });
 }
+
+#[test]
+fn a_flow_of_so_many_answers_is_over_when_they_are_there() {
+    let backends = echoes(1);
+    let process = Process::start(&config(&backends, "    limits: {replies: 2}\n"), 1);
+    let client = UdpClient::to(process.address("game"));
+    let open = || process.ask("GET /api/v1/status", b"").1["listeners"][0]["connections"].as_u64().unwrap();
+    client.ask("x");
+    assert_eq!(open(), 1, "one answer is missing");
+    backends[0].answer(3);
+    // Two datagrams may have four answers: with one there already, the third of these is the last.
+    client.send(b"y");
+    let answers = std::iter::from_fn(|| client.receive_within(Duration::from_millis(200))).count();
+    assert_eq!((answers, open()), (3, 0));
+    backends[0].answer(1);
+    assert_eq!(client.ask("again"), "b0:again", "the next begins another");
+}

@@ -129,6 +129,8 @@ pub struct Limits {
     /// How many times the bytes that a client of UDP has sent it may be answered with while it has not sent anything behind our first answer, and
     /// so has not shown that it is where it says; `None` (`off`): any. Default 30.
     pub reply_factor: Option<u32>,
+    /// How many datagrams a client of UDP gets for each of its own, after which its flow is over; `None` (`off`, the default): only silence ends it.
+    pub replies: Option<u32>,
 }
 
 impl Default for Limits {
@@ -141,6 +143,7 @@ impl Default for Limits {
             connections: None,
             connections_per_client: None,
             reply_factor: Some(30),
+            replies: None,
         }
     }
 }

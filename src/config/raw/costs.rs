@@ -44,6 +44,8 @@ pub(in crate::config) struct RawLimits {
     pub(in crate::config) connections_per_client: Option<Written<Option<u32>>>,
     /// A value of `None`: `off`.
     pub(in crate::config) reply_factor: Option<Written<Option<u32>>>,
+    /// A value of `None`: `off`.
+    pub(in crate::config) replies: Option<Written<Option<u32>>>,
 }
 
 /// Walks `timeouts` with those of its keys that `shape` has.
@@ -117,7 +119,8 @@ pub(super) fn limits(
     let (body, body_rate) = (or_off("body", 1 << 50), or_off("body_rate", 1 << 30));
     let mut connections = |key: &'static str| reader.whole_or_off(section.known(key)?, 1..=CONNECTIONS_MAX);
     let (all, per_client) = (connections("connections"), connections("connections_per_client"));
-    let factor = section.known("reply_factor");
+    let mut counts = |key: &'static str| reader.whole_or_off(section.known(key)?, 1..=COUNT_MAX);
+    let (reply_factor, replies) = (counts("reply_factor"), counts("replies"));
     Some(RawLimits {
         head_size: section.known("head_size").and_then(|entry| reader.size(entry, 1_024..=65_536, false)),
         headers: section.known("headers").and_then(|entry| reader.whole(entry, 1..=1_000)),
@@ -125,6 +128,7 @@ pub(super) fn limits(
         body_rate,
         connections: all,
         connections_per_client: per_client,
-        reply_factor: factor.and_then(|entry| reader.whole_or_off(entry, 1..=COUNT_MAX)),
+        reply_factor,
+        replies,
     })
 }

@@ -395,6 +395,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         ("targets.<name>.limits.reply_factor", udp("limits: {reply_factor: 9}"), |c| {
             of(c).0.limits.reply_factor == Some(9)
         }),
+        ("targets.<name>.limits.replies", udp("limits: {replies: 1}"), |c| of(c).0.limits.replies == Some(1)),
         ("targets.<name>.health_check.dns", udp("health_check: {dns: A.example}"), |c| {
             probe(c).dns.as_deref() == Some("a.example")
         }),

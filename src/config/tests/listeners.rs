@@ -188,6 +188,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             front("limits: {connections_per_client: 9}"),
             |c| of(c).limits.connections_per_client == Some(9),
         ),
+        ("listeners.<name>.limits.replies", front("protocol: udp, limits: {replies: 2}"), |c| {
+            of(c).limits.replies == Some(2)
+        }),
         ("listeners.<name>.limits.reply_factor", front("protocol: udp, limits: {reply_factor: off}"), |c| {
             of(c).limits.reply_factor.is_none()
         }),

@@ -165,14 +165,14 @@ pub(super) fn limits(
     let connections = count("connections", &raw.limits.connections, &needs);
     let connections_per_client = count("connections_per_client", &raw.limits.connections_per_client, "");
     refuse_idle_connections(raw, report);
-    let mut reply_factor = default.reply_factor;
+    let (mut reply_factor, mut replies) = (default.reply_factor, default.replies);
     if spoken == Some(Spoken::UDP) {
-        let or_off =
-            |factor: &Option<u32>| factor.map_or_else(|| "off".to_owned(), |factor| factor.to_string());
+        let or_off = |count: &Option<u32>| count.map_or_else(|| "off".to_owned(), |count| count.to_string());
         reply_factor =
             rows.settle(path("reply_factor"), raw.limits.reply_factor.as_ref(), reply_factor, or_off);
+        replies = rows.settle(path("replies"), raw.limits.replies.as_ref(), replies, or_off);
     }
-    let default = Limits { connections, connections_per_client, reply_factor, ..default };
+    let default = Limits { connections, connections_per_client, reply_factor, replies, ..default };
     if !is_http {
         return default;
     }

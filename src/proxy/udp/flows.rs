@@ -74,6 +74,8 @@ struct FlowEntry<T> {
     waited: bool,
     sent: u64,
     received: u64,
+    /// Datagrams that its client has sent, and has had.
+    counts: (u32, u32),
     last: Tick,
     before: usize,
     behind: usize,
@@ -164,6 +166,7 @@ impl<T> Flows<T> {
             waited: false,
             sent: 0,
             received: 0,
+            counts: (1, 0),
             last: now,
             before: NOBODY,
             behind: NOBODY,
@@ -184,6 +187,7 @@ impl<T> Flows<T> {
         let Some(flow) = self.flows.get_mut(place) else { return };
         flow.sent = flow.sent.saturating_add(counted(bytes));
         flow.waited = std::mem::replace(&mut flow.waits, true);
+        flow.counts.0 = flow.counts.0.saturating_add(1);
         let standing = if flow.answered { FlowStanding::Proven } else { FlowStanding::Open };
         self.move_on(place, standing, now);
     }
@@ -200,8 +204,17 @@ impl<T> Flows<T> {
         }
         flow.received = received;
         (flow.answered, flow.waits) = (true, false);
+        flow.counts.1 = flow.counts.1.saturating_add(1);
         self.move_on(place, FlowStanding::Open, now);
         true
+    }
+
+    /// Whether its client has had so many answers to each of its datagrams.
+    #[must_use]
+    #[inline]
+    pub fn is_complete(&self, place: usize, replies: u32) -> bool {
+        let counts = self.flows.get(place).map(|flow| flow.counts);
+        counts.is_some_and(|(sent, received)| received >= sent.saturating_mul(replies))
     }
 
     /// Puts a flow to the end of the line of this standing, or of its own if that is behind it.

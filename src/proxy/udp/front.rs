@@ -69,6 +69,17 @@ impl DatagramSpace {
         kernel.recv(UdpSockRef::from(socket), &mut pieces[..most], &mut self.metas[..most])
     }
 
+    /// Reads one datagram of a socket that is connected to `from`: most often there is one, and asking for more costs as much as reading it.
+    ///
+    /// # Errors
+    /// What the system reports; `WouldBlock`: it has none.
+    #[inline]
+    pub fn read_one(&mut self, socket: &UdpSocket) -> io::Result<()> {
+        let length = socket.recv(&mut self.bytes[..UDP_MAX])?;
+        (self.metas[0].len, self.metas[0].stride) = (length, length);
+        Ok(())
+    }
+
     /// A row that was read.
     #[must_use]
     #[inline]
@@ -142,6 +153,11 @@ impl Front {
     /// What the system reports; the kernel takes no part of a row of which it does not take all.
     #[inline]
     pub fn send(&self, client: &FlowClient, row: &DatagramRow<'_>) -> io::Result<()> {
+        let socket = self.socket.get_ref();
+        if client.to.is_none() && row.segment().is_none() {
+            // Nothing has to be said beside it.
+            return socket.send_to(row.bytes, client.address).map(drop);
+        }
         let transmit = Transmit {
             destination: client.address,
             ecn: None,

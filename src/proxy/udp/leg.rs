@@ -192,6 +192,13 @@ impl Leg {
         self.is_answered = true;
     }
 
+    /// Whether the kernel joins rows for it: many may come at once.
+    #[must_use]
+    #[inline]
+    pub fn joins(&self) -> bool {
+        self.joins
+    }
+
     /// Whether something was sent on it again after so long without a word from anybody: true once.
     #[inline]
     pub fn is_alone_with(&mut self, now: Tick, span: Duration) -> bool {

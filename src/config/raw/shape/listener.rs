@@ -108,5 +108,6 @@ pub(in crate::config::raw) const LISTENER_LIMITS: Shape = Shape {
         LIMITS.key("connections"),
         LIMITS.key("connections_per_client"),
         LIMITS.key("reply_factor"),
+        LIMITS.key("replies"),
     ],
 };

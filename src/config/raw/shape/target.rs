@@ -377,6 +377,12 @@ pub(in crate::config::raw) const LIMITS: Shape = Shape {
             "How many times its own bytes a client gets before it has sent something behind our first answer. For `udp` only.",
         )
         .or("30"),
+        key(
+            "replies",
+            OrOff(&Whole(1, COUNT_MAX)),
+            "How many datagrams a client gets for each of its own; then its flow is over. For `udp` only.",
+        )
+        .or("off"),
     ],
 };
 

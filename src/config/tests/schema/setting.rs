@@ -31,7 +31,10 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
         web["targets"]["mail"] = json!({ "backends": [{ "host": "b", "port": 2 }] });
         web["listeners"]["front"]["routes"] = json!([{ "target": "mail", "passthrough": true }]);
     }
-    if ["timeouts.flow", "limits.reply_factor", "health_check.dns"].iter().any(|key| path.ends_with(key)) {
+    if ["timeouts.flow", "limits.reply_factor", "limits.replies", "health_check.dns"]
+        .iter()
+        .any(|key| path.ends_with(key))
+    {
         web["targets"]["web"]["protocol"] = "udp".into();
         if path.starts_with("listeners") {
             web["targets"]["web"] = json!({ "backends": [{ "host": "a", "port": 1 }] });

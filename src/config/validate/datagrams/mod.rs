@@ -138,8 +138,11 @@ fn refuse(keys: &[Key<'_>], kind: &str, name: &str, report: &mut Report) {
 pub(super) fn refuse_its_keys(owner: &KeyOwner<'_>, spoken: Option<Spoken>, report: &mut Report) {
     // A fault in `protocol` has been reported.
     let Some(spoken) = spoken else { return };
-    let keys: [Key<'_>; 2] =
-        [("flow", spot(&owner.timeouts.flow)), ("reply_factor", spot(&owner.limits.reply_factor))];
+    let keys: [Key<'_>; 3] = [
+        ("flow", spot(&owner.timeouts.flow)),
+        ("reply_factor", spot(&owner.limits.reply_factor)),
+        ("replies", spot(&owner.limits.replies)),
+    ];
     for (key, spot) in keys {
         let Some(spot) = spot else { continue };
         let message =

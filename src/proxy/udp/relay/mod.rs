@@ -37,8 +37,9 @@ pub use begin::Begun;
 const WAITING: (usize, usize) = (256 << 10, 1024);
 /// Rounds of reading from clients in one turn.
 const ROUNDS: usize = 4;
-/// Rounds of reading from one leg.
-const LEG_ROUNDS: usize = 4;
+/// Rows that are read of one leg at once, and how often.
+const LEG_BATCH: usize = 4;
+const LEG_ROUNDS: usize = 8;
 /// After so long without a word from the kernel somebody is there: it would have said so.
 const NOBODY_SAYS: Duration = Duration::from_secs(1);
 
@@ -171,12 +172,24 @@ impl DatagramRelay {
         let mut is_drained = false;
         for _ in 0..LEG_ROUNDS {
             let Some(leg) = self.legs.told(token) else { return };
-            match space.read(self.front.kernel(), leg.socket(), BATCH) {
+            if !leg.joins() && !is_error {
+                match space.read_one(leg.socket()) {
+                    Ok(()) => self.reply(token.place, &space.row(0), here, now),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => is_drained = true,
+                    Err(_) => is_error = true,
+                }
+                if !is_error {
+                    // If there are more it is told of again.
+                    break;
+                }
+                continue;
+            }
+            match space.read(self.front.kernel(), leg.socket(), LEG_BATCH) {
                 Ok(count) => {
                     for number in 0..count {
                         self.reply(token.place, &space.row(number), here, now);
                     }
-                    is_drained = count < BATCH;
+                    is_drained = count < LEG_BATCH;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => is_drained = true,
                 // It is told once, and stands before what there is to read.
@@ -199,6 +212,7 @@ impl DatagramRelay {
         let Some(leg) = self.legs.get_mut(place) else { return };
         let cells = self.ctx.cells.datagrams.of(here.id);
         let count = row.count() as u64;
+        let mut over = None;
         let (client, may) = match &mut leg.duty {
             LegDuty::Lingers { client, left } => {
                 let may = left.is_none_or(|left| row.bytes.len() as u64 <= left);
@@ -220,6 +234,8 @@ impl DatagramRelay {
                 leg.note_answered();
                 let may = self.flows.may_receive(flow, row.bytes.len(), here.config.limits.reply_factor, now);
                 let Some(client) = self.flows.client(flow) else { return };
+                let replies = here.config.limits.replies;
+                over = replies.filter(|replies| self.flows.is_complete(flow, *replies)).map(|_| flow);
                 (client, may)
             }
         };
@@ -232,6 +248,9 @@ impl DatagramRelay {
         match self.front.send(&client, row) {
             Ok(()) => cells.send(count),
             Err(_) => cells.drop(DatagramDrop::Unsent, count),
+        }
+        if let Some(flow) = over {
+            self.end(flow, Cause::Done, now);
         }
     }
 
