@@ -67,7 +67,7 @@ pub fn decide_with(
     let mut head = Head::new();
     let is_bytes = listener.config.protocol != Protocol::Http;
     if is_bytes && passage(listener, request) == HelloVerdict::Here {
-        return Err(NoListener::Tcp(listener.config.name.clone()));
+        return Err(NoListener::without_requests(listener));
     }
     chain.verdict = match parse::request(&bytes(request), listener.config.limits.headers, &mut head) {
         Ok(()) => routed(listener, (request, &head), blocked, &mut chain),

@@ -16,6 +16,9 @@ pub enum NoListener {
     /// It has no requests.
     #[error("the listener `{0}` speaks tcp: it has connections and no requests")]
     Tcp(String),
+    /// Nor has it connections.
+    #[error("the listener `{0}` speaks udp: it has flows and no requests")]
+    Udp(String),
     /// The URL is not for it.
     #[error("the listener `{name}` speaks {speaks}, and the URL begins with `{asked}`")]
     Scheme {
@@ -34,6 +37,14 @@ pub enum NoListener {
     Several(Vec<String>),
 }
 
+impl NoListener {
+    /// It has no requests.
+    pub(super) fn without_requests(listener: &Listener) -> NoListener {
+        let name = listener.config.name.clone();
+        if listener.config.protocol == Protocol::Udp { NoListener::Udp(name) } else { NoListener::Tcp(name) }
+    }
+}
+
 /// The listener that gets `request`: the one that it names, else the only one that speaks what its URL says; of several the only one
 /// that is bound to its port.
 ///
@@ -48,7 +59,7 @@ pub(super) fn listener<'l>(
         let named = listeners.iter().find(|listener| listener.config.name == *name);
         let named = named.ok_or_else(|| NoListener::Unknown(name.clone()))?;
         if named.config.protocol != Protocol::Http && named.passages().is_none() {
-            return Err(NoListener::Tcp(name.clone()));
+            return Err(NoListener::without_requests(named));
         }
         let speaks = scheme(named.config.is_secured());
         if speaks != asked {

@@ -278,7 +278,10 @@ impl DatagramLoop {
                 }
             }
             Begun::Refused(stranger, record, cause) => {
-                self.record(work, &stranger, (record, cause), DatagramDrop::NoBackend, now);
+                self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::NoBackend, 1);
+                if work.may_tell(now) {
+                    self.record(&stranger, (record, cause), now);
+                }
                 more.into_iter().for_each(|one| self.refuse(work, one, cause, here, now));
             }
             Begun::Later(stranger, counted, cause) => {
@@ -325,30 +328,29 @@ impl DatagramLoop {
     /// Drops what somebody has sent who has no flow.
     fn refuse(&self, work: &mut Work, stranger: Stranger, cause: Cause, here: &Here, now: Tick) {
         self.ctx.cells.refusals.turn_away(here.id, cause);
-        let record = Box::new(work.relay.record_of(&stranger, here));
-        self.record(work, &stranger, (record, cause), DatagramDrop::Refused, now);
+        self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::Refused, 1);
+        if work.may_tell(now) {
+            let record = Box::new(work.relay.record_of(&stranger, here));
+            self.record(&stranger, (record, cause), now);
+        }
     }
 
-    /// Counts what is dropped, and leaves a record unless there are many.
-    fn record(
-        &self,
-        work: &mut Work,
-        stranger: &Stranger,
-        (mut record, cause): (Box<Record>, Cause),
-        why: DatagramDrop,
-        now: Tick,
-    ) {
-        self.ctx.cells.datagrams.of(record.listener).drop(why, 1);
-        let second = now.0 / 1_000_000_000;
-        if work.told.0 != second {
-            work.told = (second, 0);
-        }
-        if work.told.1 == TOLD {
-            return;
-        }
-        work.told.1 += 1;
+    fn record(&self, stranger: &Stranger, (mut record, cause): (Box<Record>, Cause), now: Tick) {
         (record.bytes_in, record.done) = (stranger.bytes.len() as u64, now);
         Recording::new(&self.ctx, None, &mut record).settle(cause);
+    }
+}
+
+impl Work {
+    /// Whether one more refusal may leave a record in this second.
+    fn may_tell(&mut self, now: Tick) -> bool {
+        let second = now.0 / 1_000_000_000;
+        if self.told.0 != second {
+            self.told = (second, 0);
+        }
+        let may = self.told.1 < TOLD;
+        self.told.1 += u32::from(may);
+        may
     }
 }
 

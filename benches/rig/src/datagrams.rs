@@ -13,6 +13,7 @@ use clap::Args;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto};
 use slab::Slab;
 
 use crate::clock::{now, pause};
@@ -53,6 +54,9 @@ pub(crate) struct Options {
     /// Begin with a message of DNS that asks for this name, instead of a number
     #[arg(long, value_name = "NAME")]
     dns: Option<String>,
+    /// Send from so many forged addresses instead, and hear nothing; needs root
+    #[arg(long, value_name = "N", requires = "rate")]
+    forge: Option<u32>,
     /// Milliseconds until an answer counts as lost
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     patience: u64,
@@ -72,6 +76,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let address = options.connect.context("--connect is missing")?;
     if let Some(own) = options.pump {
         return Pump::new(own, address, options.most)?.run();
+    }
+    if let (Some(senders), Some(rate)) = (options.forge, options.rate) {
+        return forge(address, senders, rate, options.seconds);
     }
     ensure!(options.bytes >= 8, "a datagram has at least 8 bytes here");
     let message = options.dns.as_ref().map_or_else(|| vec![b'x'; options.bytes], |name| question(name));
@@ -117,6 +124,32 @@ fn serve(address: SocketAddr) -> Result<()> {
             let _ = socket.send_to(&buffer[..count], from);
         }
     }
+}
+
+/// Sends datagrams from addresses in 10.0.0.0/8 one after the other, with headers of our own making, and tells how many.
+fn forge(address: SocketAddr, senders: u32, rate: f64, seconds: f64) -> Result<()> {
+    let SocketAddr::V4(to) = address else { anyhow::bail!("only over IPv4") };
+    let raw = rustix::net::socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW))?;
+    let began = now();
+    let mut sent = 0_u32;
+    while began.elapsed().as_secs_f64() < seconds {
+        let due = (began.elapsed().as_secs_f64() * rate) as u32;
+        while sent < due {
+            let number = sent % senders;
+            let [_, high, middle, low] = number.to_be_bytes();
+            // The kernel fills in what is zero; a UDP checksum of zero is none.
+            let mut packet = vec![0x45, 0, 0, 36, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1 + high, middle, low];
+            packet.extend(to.ip().octets());
+            packet.extend((1024 + (number % 60_000) as u16).to_be_bytes());
+            packet.extend(to.port().to_be_bytes());
+            packet.extend([0, 16, 0, 0]);
+            packet.extend(b"forged!!");
+            let _ = rustix::net::sendto(&raw, &packet, SendFlags::empty(), &address);
+            sent += 1;
+        }
+        pause(0.001);
+    }
+    say(&format!("{{\"forged\":{sent}}}"))
 }
 
 /// Passes datagrams on, and knows nothing but who has which socket.

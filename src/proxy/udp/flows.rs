@@ -30,7 +30,7 @@ use crate::tick::Tick;
 pub const QUIET: Duration = Duration::from_millis(50);
 
 /// Of a line, those that are looked at for one of a certain client.
-const LOOKED_AT: usize = 256;
+const LOOKED_AT: usize = 16;
 
 /// How long an answer may take before a question that nobody has answered makes way sooner than one that was.
 pub const FRESH: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use super::stamp::OPENING;
 use super::value::{Clock, write_client};
 use super::{digits, escape};
 use crate::config::model::template::LogField;
-use crate::message::{CacheNote, Cause, HeaderField, RecordKind, Tracing};
+use crate::message::{CacheNote, Cause, ClientAddress, HeaderField, RecordKind, Tracing};
 use crate::telemetry::cells::{connect_time, first_byte_time, span};
 
 /// Writes one field after the other, each with a comma and its key before it.
@@ -60,7 +60,10 @@ pub(super) fn write<'r>(
         },
     };
     let room = if facts.said.is_some() { write_seldom(room, facts, clock)? } else { room };
+    let is_traced = facts.record.tracing != Tracing::Off;
+    let is_over = facts.record.grpc.is_none() && !is_traced && !sampled;
     let room = match facts.record.cache {
+        Some(CacheNote::Hit) if is_over => return put(room, b",\"cache\":\"hit\"}\n"),
         None => room,
         Some(CacheNote::Hit) => put(room, br#","cache":"hit""#)?,
         Some(note) => {
@@ -69,7 +72,6 @@ pub(super) fn write<'r>(
         }
     };
     let room = if facts.record.grpc.is_some() { write_call(room, facts, clock)? } else { room };
-    let is_traced = facts.record.tracing != Tracing::Off;
     let room = if is_traced { write_trace(room, facts)? } else { room };
     let room = if sampled { members!(room, facts, clock: SampleRate)? } else { room };
     put(room, b"}\n")
@@ -91,13 +93,28 @@ fn write_trace<'r>(room: LineSpace<'r>, facts: &Facts<'_>) -> Left<'r> {
 #[inline(always)]
 fn write_beginning<'r>(room: LineSpace<'r>, facts: &Facts<'_>, clock: &mut Clock<'_>) -> Left<'r> {
     let room = put_front(room, clock.0.opening(clock.1, facts.start), OPENING)?;
-    let room = match facts.record.kind {
+    match (facts.record.kind, &facts.record.client) {
+        // Nearly all are like this.
+        (RecordKind::Http, Some(client)) => {
+            put(write_client(put(room, br#"http","client":""#)?, client)?, b"\"")
+        }
+        (kind, client) => write_seldom_beginning(room, kind, client.as_ref()),
+    }
+}
+
+#[cold]
+fn write_seldom_beginning<'r>(
+    room: LineSpace<'r>,
+    kind: RecordKind,
+    client: Option<&ClientAddress>,
+) -> Left<'r> {
+    let room = match kind {
         RecordKind::Http => put(room, br#"http","client":"#),
         RecordKind::Upgrade => put(room, br#"upgrade","client":"#),
         RecordKind::Tcp => put(room, br#"tcp","client":"#),
         RecordKind::Udp => put(room, br#"udp","client":"#),
     }?;
-    match &facts.record.client {
+    match client {
         Some(client) => put(write_client(put(room, b"\"")?, client)?, b"\""),
         None => put(room, b"null"),
     }
