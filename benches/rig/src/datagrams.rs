@@ -132,8 +132,8 @@ fn forge(address: SocketAddr, senders: u32, rate: f64, seconds: f64) -> Result<(
     let raw = rustix::net::socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW))?;
     let began = now();
     let mut sent = 0_u32;
-    while began.elapsed().as_secs_f64() < seconds {
-        let due = (began.elapsed().as_secs_f64() * rate) as u32;
+    while (now() - began).as_secs_f64() < seconds {
+        let due = ((now() - began).as_secs_f64() * rate) as u32;
         while sent < due {
             let number = sent % senders;
             let [_, high, middle, low] = number.to_be_bytes();
@@ -320,7 +320,7 @@ impl Load {
     fn give_up(&mut self) -> Result<()> {
         for place in 0..self.flows.len() {
             let flow = &mut self.flows[place];
-            if flow.waits && flow.sent.elapsed() > self.patience {
+            if flow.waits && (now() - flow.sent) > self.patience {
                 flow.waits = false;
                 self.lost += 1;
                 if self.pause.is_none() {
@@ -366,7 +366,7 @@ impl Load {
                         let number = u16::from_be_bytes([buffer[0], buffer[1]]);
                         if flow.waits && number == flow.number {
                             flow.waits = false;
-                            self.times.push(flow.sent.elapsed().as_secs_f32() * 1e6);
+                            self.times.push((now() - flow.sent).as_secs_f32() * 1e6);
                             if self.pause.is_none() {
                                 self.begin(place)?;
                             }
@@ -377,7 +377,7 @@ impl Load {
                     Err(_) => {}
                 }
             }
-            if looked.elapsed() > Duration::from_millis(20) {
+            if (now() - looked) > Duration::from_millis(20) {
                 looked = now();
                 self.give_up()?;
             }
