@@ -386,3 +386,21 @@ fn a_flow_of_so_many_answers_is_over_when_they_are_there() {
     backends[0].answer(1);
     assert_eq!(client.ask("again"), "b0:again", "the next begins another");
 }
+
+#[test]
+fn what_goes_one_way_is_no_reason_to_wait_at_the_end() {
+    let backends = echoes(1);
+    backends[0].answer(0);
+    let mut process = Process::start(&config(&backends, ""), 1);
+    let client = UdpClient::to(process.address("game"));
+    client.send(b"a line");
+    client.send(b"another");
+    eventually("both have come", || backends[0].heard() == 2);
+    process.terminate();
+    eventually("it has ended", || process.has_ended());
+    assert!(
+        process.said().iter().any(|line| line.contains("everything was finished")),
+        "{:?}",
+        process.said()
+    );
+}

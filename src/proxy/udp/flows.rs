@@ -300,6 +300,12 @@ impl<T> Flows<T> {
         line.find(|at| self.flows.get(*at).is_some_and(|flow| meant(&flow.client)))
     }
 
+    /// Whether its client has sent more than once, and nothing has ever come back.
+    #[must_use]
+    pub fn is_one_way(&self, place: usize) -> bool {
+        self.flows.get(place).is_some_and(|flow| !flow.answered && flow.counts.0 > 1)
+    }
+
     /// Whether it waited for an answer when its client sent the latest.
     #[must_use]
     pub fn waited(&self, place: usize) -> bool {

@@ -171,9 +171,14 @@ impl DatagramRelay {
         those.len()
     }
 
-    /// Ends flows that wait for nothing, and through which nothing passes any more.
+    /// Ends flows that wait for nothing, and through which nothing passes any more. Where nothing has ever come back nothing is waited for: what goes
+    /// one way has no answers.
     pub fn finish(&mut self, cause: Cause, now: Tick) {
-        let is_over = |place: usize| !self.flows.waits(place) && self.flows.silence(place, now) >= COMPLETE;
+        let is_over = |place: usize| {
+            let silence = self.flows.silence(place, now);
+            let is_complete = !self.flows.waits(place) && silence >= COMPLETE;
+            is_complete || self.flows.is_one_way(place) || silence >= LINGER
+        };
         let those: Vec<usize> =
             self.flows.iter().map(|(place, ..)| place).filter(|place| is_over(*place)).collect();
         those.iter().for_each(|place| self.end(*place, cause, now));
