@@ -1,7 +1,7 @@
 //! The demo as a stranger runs it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -118,6 +118,18 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     let mut greetings = [greet(), greet()];
     greetings.sort();
     assert_eq!(greetings, ["Hello from tcp-fake-1", "Hello from tcp-fake-2"]);
+    let udp = greeting.iter().find_map(|line| line.strip_prefix("UDP ")).unwrap().to_owned();
+    let echo = || {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.send_to(b"hi", &udp).unwrap();
+        let mut space = [0; 64];
+        let length = socket.recv(&mut space).unwrap();
+        String::from_utf8_lossy(&space[..length]).into_owned()
+    };
+    let mut echoes = [echo(), echo()];
+    echoes.sort();
+    assert_eq!(echoes, ["Hello from udp-fake-1: hi", "Hello from udp-fake-2: hi"]);
     demo.signal(Signal::TERM);
     assert_eq!(demo.exit_code(), Some(0));
 }
@@ -130,7 +142,7 @@ fn the_first_line_is_where_the_page_is_and_the_page_asks_for_the_token_below() {
     let document = ask(page.address, "/", "");
     assert!(document.starts_with("HTTP/1.1 200 ") && document.contains("<title>"), "{document}");
     assert!(ask(page.address, "/api/v1/status", "").starts_with("HTTP/1.1 401 "));
-    assert_eq!(page.status()["targets"].as_array().unwrap().len(), 3);
+    assert_eq!(page.status()["targets"].as_array().unwrap().len(), 4);
 }
 
 #[test]

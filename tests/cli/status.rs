@@ -28,7 +28,7 @@ fn the_status_of_the_demo_fits_a_terminal_and_names_who_is_ill() {
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    assert!(text.lines().count() <= 30, "it fits a window: {text}");
+    assert!(text.lines().count() <= 33, "four targets fit a window: {text}");
     let (_, web, _) = status(&["web"]);
     assert!(web.lines().count() <= 24, "one target fits any terminal: {web}");
     for word in [
@@ -81,7 +81,7 @@ fn what_is_not_there_is_told_with_what_may_have_been_meant() {
     let (_demo, socket) = demo();
     for (object, told) in [
         ("wbe", "there is no target `wbe`; did you mean `web`?"),
-        ("x", "there is no target `x`; there are web, api, tcp"),
+        ("x", "there is no target `x`; there are web, api, tcp, udp"),
         ("web/fake1", "target web has no backend `fake1`; did you mean `fake-1`?"),
         ("web/", "`web/` is no TARGET and no TARGET/BACKEND"),
         ("/x", "`/x` is no TARGET and no TARGET/BACKEND"),
@@ -102,7 +102,7 @@ fn completions_ask_the_process_for_names() {
     let names: Vec<&str> = names.lines().collect();
     assert_eq!(code, Some(0));
     assert_eq!(names[..2], ["web", "web/fake-1"]);
-    assert_eq!(names[names.len() - 2..], ["tcp/tcp-fake-1", "tcp/tcp-fake-2"]);
+    assert_eq!(names[names.len() - 2..], ["udp/udp-fake-1", "udp/udp-fake-2"]);
     assert_eq!(outcome(&["names", "--socket", "/nonexistent"]), (Some(0), String::new(), String::new()));
     for (shell, asks) in [
         ("bash", "--help $(evenkeel names 2>/dev/null)"),

@@ -18,7 +18,6 @@ pub(super) fn text(options: &DemoOptions, ports: &DemoPorts, token: &str, pools:
         ("requests go round", format!("curl 127.0.0.1:{http}")),
         ("over TLS (-k: made up)", format!("curl -k https://127.0.0.1:{https}")),
         ("TCP goes round", format!("curl telnet://127.0.0.1:{tcp}")),
-        ("UDP goes round", format!("echo hi | nc -u -w1 127.0.0.1 {udp}")),
         ("what a backend is told", format!("curl 127.0.0.1:{http}/head")),
         ("make fake-1 ill", format!("curl -X POST '127.0.0.1:{first}/_fake?health=down'")),
         ("and well again", format!("curl -X POST '127.0.0.1:{first}/_fake?health=up'")),
@@ -29,8 +28,8 @@ pub(super) fn text(options: &DemoOptions, ports: &DemoPorts, token: &str, pools:
         "See it: http://127.0.0.1:{admin}/\n\
          Token:  {token} (the page and /api/v1 ask for it)\n\n\
          evenkeel demo: {} HTTP, {} TCP and {} UDP backends inside this process\n\
-         HTTP http://127.0.0.1:{http}  HTTPS https://127.0.0.1:{https}\n\
-         TCP 127.0.0.1:{tcp}  UDP 127.0.0.1:{udp}\n\
+         HTTP http://127.0.0.1:{http}  HTTPS https://127.0.0.1:{https}  TCP 127.0.0.1:{tcp}\n\
+         UDP 127.0.0.1:{udp}\n\
          {itself}\
          In another terminal (the log and `evenkeel status` tell when one falls ill):\n{tries}\
          Ctrl-C ends it.\n",
