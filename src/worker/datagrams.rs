@@ -19,7 +19,7 @@ use crate::proxy::http::gate::at_the_door;
 use crate::proxy::recording::Recording;
 use crate::proxy::tolls::is_too_soon;
 use crate::proxy::udp::front::DatagramSpace;
-use crate::proxy::udp::relay::{Begun, DatagramRelay, Stranger};
+use crate::proxy::udp::relay::{DatagramRelay, FlowBegun, StrangerDatagram};
 use crate::proxy::{Here, WorkerCtx};
 use crate::snapshot::{ConnectionLimits, CountedConnection};
 use crate::targets::{Backend, Target};
@@ -48,9 +48,9 @@ const MORE: usize = 4;
 
 /// Somebody for whom no backend could be given yet.
 struct WaitingStranger {
-    stranger: Stranger,
+    stranger: StrangerDatagram,
     /// What it has sent since.
-    more: Vec<Stranger>,
+    more: Vec<StrangerDatagram>,
     counted: CountedConnection,
     /// Where it was before.
     pin: Option<Arc<Backend>>,
@@ -223,7 +223,7 @@ impl DatagramLoop {
     }
 
     /// Asks whether somebody may come in who has no flow, and begins one.
-    fn let_in(&self, work: &mut Work, stranger: Stranger, here: &Here, now: Tick) {
+    fn let_in(&self, work: &mut Work, stranger: StrangerDatagram, here: &Here, now: Tick) {
         let ip = stranger.client.address.ip();
         let denied = self
             .ctx
@@ -240,7 +240,7 @@ impl DatagramLoop {
         }
     }
 
-    fn begin(&self, work: &mut Work, stranger: Stranger, here: &Here, now: Tick) {
+    fn begin(&self, work: &mut Work, stranger: StrangerDatagram, here: &Here, now: Tick) {
         // Whoever waits already has a place.
         if let Some(waiting) = work.waiting.iter_mut().find(|one| one.stranger.client == stranger.client) {
             if waiting.more.len() < MORE {
@@ -269,7 +269,7 @@ impl DatagramLoop {
         }
         let WaitingStranger { stranger, more, counted, pin, until } = one;
         match work.relay.begin(stranger, counted, pin.as_ref(), here, now) {
-            Begun::Flow => {
+            FlowBegun::Flow => {
                 for stranger in more {
                     // One that could not stay has ended already.
                     if let Some(stranger) = work.relay.pass_if_known(stranger, here, now) {
@@ -277,14 +277,14 @@ impl DatagramLoop {
                     }
                 }
             }
-            Begun::Refused(stranger, record, cause) => {
+            FlowBegun::Refused(stranger, record, cause) => {
                 self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::NoBackend, 1);
                 if work.may_tell(now) {
                     self.record(&stranger, (record, cause), now);
                 }
                 more.into_iter().for_each(|one| self.refuse(work, one, cause, here, now));
             }
-            Begun::Later(stranger, counted, cause) => {
+            FlowBegun::Later(stranger, counted, cause) => {
                 let one = WaitingStranger { stranger, more, counted, pin, until };
                 if now < until && work.waiting.len() < WAITING {
                     work.waiting.push(one);
@@ -304,7 +304,7 @@ impl DatagramLoop {
     fn count(
         &self,
         work: &mut Work,
-        stranger: &Stranger,
+        stranger: &StrangerDatagram,
         returns: bool,
         here: &Here,
         now: Tick,
@@ -326,7 +326,7 @@ impl DatagramLoop {
     }
 
     /// Drops what somebody has sent who has no flow.
-    fn refuse(&self, work: &mut Work, stranger: Stranger, cause: Cause, here: &Here, now: Tick) {
+    fn refuse(&self, work: &mut Work, stranger: StrangerDatagram, cause: Cause, here: &Here, now: Tick) {
         self.ctx.cells.refusals.turn_away(here.id, cause);
         self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::Refused, 1);
         if work.may_tell(now) {
@@ -335,7 +335,7 @@ impl DatagramLoop {
         }
     }
 
-    fn record(&self, stranger: &Stranger, (mut record, cause): (Box<Record>, Cause), now: Tick) {
+    fn record(&self, stranger: &StrangerDatagram, (mut record, cause): (Box<Record>, Cause), now: Tick) {
         (record.bytes_in, record.done) = (stranger.bytes.len() as u64, now);
         Recording::new(&self.ctx, None, &mut record).settle(cause);
     }

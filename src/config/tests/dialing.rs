@@ -1,13 +1,18 @@
-//! `bind_source` and `tcp_keepalive`.
+//! `bind_source` and `tcp_keepalive`, and the keys of UDP.
 
 use std::time::Duration;
 
-use super::every_key::{Check, of, target};
+use super::every_key::{Check, of, probe, target};
 use super::*;
 use crate::config::model::{Dialing, KeepaliveTimes};
 
 fn dialing(config: &Config) -> &Dialing {
     &of(config).1.backends[0].dialing
+}
+
+/// A target of UDP with something added.
+fn udp(added: &str) -> String {
+    target(added).replace("protocol: http", "protocol: udp")
 }
 
 /// Keys of this, each with a text in which it stands and what it changes.
@@ -27,6 +32,16 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             times(c).interval == Duration::from_secs(3)
         }),
         ("targets.<name>.tcp_keepalive.count", target("tcp_keepalive: {count: 9}"), |c| times(c).count == 9),
+        ("targets.<name>.timeouts.flow", udp("timeouts: {flow: 1s}"), |c| {
+            of(c).1.timeouts.flow == Duration::from_secs(1)
+        }),
+        ("targets.<name>.limits.reply_factor", udp("limits: {reply_factor: 9}"), |c| {
+            of(c).0.limits.reply_factor == Some(9)
+        }),
+        ("targets.<name>.limits.replies", udp("limits: {replies: 1}"), |c| of(c).0.limits.replies == Some(1)),
+        ("targets.<name>.health_check.dns", udp("health_check: {dns: A.example}"), |c| {
+            probe(c).dns.as_deref() == Some("a.example")
+        }),
     ]
 }
 

@@ -26,11 +26,6 @@ pub(super) fn health(key: &str) -> String {
     target(&format!("health_check: {{path: /h, {key}}}"))
 }
 
-/// A target of UDP with something added.
-fn udp(added: &str) -> String {
-    target(added).replace("protocol: http", "protocol: udp")
-}
-
 /// `WEB` with another backend.
 fn backend(backend: &str) -> String {
     format!("targets: {{web: {{protocol: http, listener: 8080, backends: [{{{backend}}}]}}}}\n")
@@ -390,14 +385,6 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
         }),
         ("targets.<name>.timeouts.keep_alive", target("timeouts: {keep_alive: 1s}"), |c| {
             of(c).0.client_timeouts.keep_alive == SECOND
-        }),
-        ("targets.<name>.timeouts.flow", udp("timeouts: {flow: 1s}"), |c| of(c).1.timeouts.flow == SECOND),
-        ("targets.<name>.limits.reply_factor", udp("limits: {reply_factor: 9}"), |c| {
-            of(c).0.limits.reply_factor == Some(9)
-        }),
-        ("targets.<name>.limits.replies", udp("limits: {replies: 1}"), |c| of(c).0.limits.replies == Some(1)),
-        ("targets.<name>.health_check.dns", udp("health_check: {dns: A.example}"), |c| {
-            probe(c).dns.as_deref() == Some("a.example")
         }),
         ("targets.<name>.timeouts.half_closed", target("timeouts: {half_closed: off}"), |c| {
             of(c).0.client_timeouts.half_closed.is_none()

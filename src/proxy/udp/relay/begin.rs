@@ -11,17 +11,17 @@ use crate::snapshot::CountedConnection;
 use crate::targets::{Ask, Backend, Lease, Outcome, Pick, Target, Tried, hash_address};
 use crate::tick::Tick;
 
-use super::{DatagramRelay, FlowRow, Stranger, note_attempt};
+use super::{DatagramRelay, FlowRow, StrangerDatagram, note_attempt};
 
 /// What becomes of somebody's first datagram.
-pub enum Begun {
+pub enum FlowBegun {
     /// There is a flow now.
     Flow,
     /// There is none: what is to be recorded of that, and of whom.
-    Refused(Stranger, Box<Record>, Cause),
+    Refused(StrangerDatagram, Box<Record>, Cause),
     /// It may be tried again. The cause is what is told if it never comes to a flow: no backend has a verdict, or each has as many as it
     /// may have.
-    Later(Stranger, CountedConnection, Cause),
+    Later(StrangerDatagram, CountedConnection, Cause),
 }
 
 impl DatagramRelay {
@@ -32,7 +32,7 @@ impl DatagramRelay {
     }
 
     /// What is known of a client before it has a flow.
-    pub fn record_of(&self, stranger: &Stranger, here: &Here) -> Record {
+    pub fn record_of(&self, stranger: &StrangerDatagram, here: &Here) -> Record {
         let address = stranger.client.address;
         let peer = Peer {
             client: Some(ClientAddress::new(address.ip(), address.port())),
@@ -47,15 +47,15 @@ impl DatagramRelay {
     /// Begins a flow. `pin`: where its client was before.
     pub fn begin(
         &mut self,
-        stranger: Stranger,
+        stranger: StrangerDatagram,
         counted: CountedConnection,
         pin: Option<&Arc<Backend>>,
         here: &Here,
         now: Tick,
-    ) -> Begun {
+    ) -> FlowBegun {
         let mut record = self.record_of(&stranger, here);
         let Some(way) = here.bytes_route().and_then(|route| route.destinations.first()) else {
-            return Begun::Refused(stranger, Box::new(record), Cause::NoBackend);
+            return FlowBegun::Refused(stranger, Box::new(record), Cause::NoBackend);
         };
         let target = Arc::clone(&way.target);
         (record.route, record.target, record.routed) = (Some(way.id), Some(target.id), now);
@@ -67,13 +67,13 @@ impl DatagramRelay {
                 Pick::Lease(lease) => lease,
                 Pick::None(cause) => break Err(cause),
                 Pick::Unknown | Pick::Full if !tried.is_empty() => break Err(Cause::NoBackend),
-                Pick::Unknown => return Begun::Later(stranger, counted, Cause::NoVerdict),
+                Pick::Unknown => return FlowBegun::Later(stranger, counted, Cause::NoVerdict),
                 // A place that nobody may be at is given to somebody who is there.
                 Pick::Full if !has_made_way && self.give_room(here, now) => {
                     has_made_way = true;
                     continue;
                 }
-                Pick::Full => return Begun::Later(stranger, counted, Cause::QueueTimeout),
+                Pick::Full => return FlowBegun::Later(stranger, counted, Cause::QueueTimeout),
             };
             note_attempt(&mut record, &lease, now);
             match self.open(&lease, newcomer, here, now) {
@@ -104,11 +104,11 @@ impl DatagramRelay {
                 self.ctx.cells.connections.accepted.increment();
                 self.ctx.cells.connections.open.raise();
                 self.pass(flow, &stranger.row(), here, now, true);
-                Begun::Flow
+                FlowBegun::Flow
             }
             Err(cause) => {
                 self.ctx.cells.refusals.refuse(target.id, cause);
-                Begun::Refused(stranger, Box::new(record), cause)
+                FlowBegun::Refused(stranger, Box::new(record), cause)
             }
         }
     }

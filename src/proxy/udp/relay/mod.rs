@@ -31,7 +31,7 @@ use super::front::{BATCH, DatagramRow, DatagramSpace, Front};
 use super::leg::{LastWord, Leg, LegDuty, LegToken, Legs, SendFailure};
 use super::returning::ReturningClients;
 
-pub use begin::Begun;
+pub use begin::FlowBegun;
 
 /// Strangers whose datagrams wait, in bytes and in number; those who come back have as much room to themselves.
 const WAITING: (usize, usize) = (256 << 10, 1024);
@@ -45,7 +45,7 @@ const NOBODY_SAYS: Duration = Duration::from_secs(1);
 
 /// A datagram of a client that has no flow.
 #[derive(Debug)]
-pub struct Stranger {
+pub struct StrangerDatagram {
     /// Who.
     pub client: FlowClient,
     /// What it has sent.
@@ -54,7 +54,7 @@ pub struct Stranger {
     pub came: Tick,
 }
 
-impl Stranger {
+impl StrangerDatagram {
     fn row(&self) -> DatagramRow<'_> {
         let FlowClient { address, to } = self.client;
         DatagramRow { from: address, to, bytes: &self.bytes, length: self.bytes.len() }
@@ -64,13 +64,13 @@ impl Stranger {
 /// Strangers in the order in which they came.
 #[derive(Debug, Default)]
 struct StrangerQueue {
-    all: VecDeque<Stranger>,
+    all: VecDeque<StrangerDatagram>,
     bytes: usize,
 }
 
 impl StrangerQueue {
     /// Whether there was room.
-    fn push(&mut self, stranger: Stranger) -> bool {
+    fn push(&mut self, stranger: StrangerDatagram) -> bool {
         let has_room = self.bytes + stranger.bytes.len() <= WAITING.0 && self.all.len() < WAITING.1;
         if has_room {
             self.bytes += stranger.bytes.len();
@@ -79,7 +79,7 @@ impl StrangerQueue {
         has_room
     }
 
-    fn pop(&mut self) -> Option<Stranger> {
+    fn pop(&mut self) -> Option<StrangerDatagram> {
         let stranger = self.all.pop_front()?;
         self.bytes -= stranger.bytes.len();
         Some(stranger)
@@ -331,14 +331,14 @@ impl DatagramRelay {
         let (pieces, length) = if row.count() > 1 { (&[][..], row.length) } else { (&whole[..], 1) };
         let cut = if row.count() > 1 { row.bytes } else { &[] };
         for bytes in pieces.iter().copied().chain(cut.chunks(length)) {
-            if !queue.push(Stranger { client, bytes: bytes.to_vec(), came: now }) {
+            if !queue.push(StrangerDatagram { client, bytes: bytes.to_vec(), came: now }) {
                 self.ctx.cells.datagrams.of(here.id).drop(DatagramDrop::Crowded, 1);
             }
         }
     }
 
     /// The next one who has no flow; if he has one by now, it was passed on.
-    pub fn next_stranger(&mut self, here: &Here, now: Tick) -> Option<Stranger> {
+    pub fn next_stranger(&mut self, here: &Here, now: Tick) -> Option<StrangerDatagram> {
         loop {
             let stranger = self.returners.pop().or_else(|| self.strangers.pop())?;
             match self.pass_if_known(stranger, here, now) {
@@ -349,7 +349,12 @@ impl DatagramRelay {
     }
 
     /// Passes on what somebody has sent if he has a flow; gives him back if he has none.
-    pub fn pass_if_known(&mut self, stranger: Stranger, here: &Here, now: Tick) -> Option<Stranger> {
+    pub fn pass_if_known(
+        &mut self,
+        stranger: StrangerDatagram,
+        here: &Here,
+        now: Tick,
+    ) -> Option<StrangerDatagram> {
         let Some(flow) = self.flows.find(&stranger.client) else { return Some(stranger) };
         self.request(flow, &stranger.row(), here, now);
         None
