@@ -193,7 +193,7 @@ def storm():
     keel = begin()
     memory = lambda: Process.rss_kib(keel)
     runs = {"calm": [], "storm": []}
-    for name in ["calm", "storm"] * 5:
+    for name in ["calm", "storm"] * 3:
         process = subprocess.Popen([RIG, "datagrams", "--connect", f"127.0.0.1:{keel.port}", "--flows", str(flows), "--rate", "5000", "--warm", "6",
                                     "--seconds", "8", "--patience", "2000"], stdout=subprocess.PIPE, text=True)
         # By now each flow has had three turns: it is proven.
