@@ -165,17 +165,18 @@ impl DatagramRelay {
         };
         // Another one may have made way, and be the very one.
         let Some(row) = self.flows.get_mut(flow) else { return false };
-        note_attempt(&mut row.record, &lease, now);
-        match self.legs.keep(socket, number, LegDuty::Serves { flow, lease }, now) {
-            Ok(place) => {
-                row.leg = place;
-                true
-            }
-            Err(_) => false,
+        let Ok(place) = self.legs.keep(socket, number, LegDuty::Serves { flow, lease }, now) else {
+            return false;
+        };
+        row.leg = place;
+        if let Some(lease) = self.legs.get(place).and_then(Leg::lease) {
+            note_attempt(&mut row.record, lease, now);
         }
+        true
     }
 
-    /// Goes to another address of the same backend, if it has one that was not tried for this flow.
+    /// Goes to another address of the same backend, if it has one that was not tried for this flow. None: nothing is left to do, the flow is there,
+    /// or has ended because something of ours is short.
     pub(super) fn go_to_next_address(
         &mut self,
         flow: usize,
@@ -197,7 +198,7 @@ impl DatagramRelay {
         let Some(row) = self.flows.get_mut(flow) else { return Some(lease) };
         match self.legs.keep(socket, number, LegDuty::Serves { flow, lease }, now) {
             Ok(place) => row.leg = place,
-            Err(_) => return None,
+            Err(cause) => self.end(flow, cause, now),
         }
         None
     }
