@@ -11,6 +11,7 @@ use tracing::Level;
 
 mod asked;
 mod change;
+mod cluster;
 mod discovery;
 mod event;
 mod history;
@@ -18,13 +19,12 @@ mod kind;
 mod life;
 mod logs;
 mod overlay;
+mod receivers;
 mod refusals;
 mod reloads;
 mod scale;
-mod statsd;
 mod threads;
 mod tls;
-mod traces;
 mod trial;
 mod webhooks;
 mod wording;
@@ -33,6 +33,10 @@ pub use asked::{
     admin_listener, admin_socket, event_reader_dropped, metrics_listener, no_admin_listener, no_admin_socket,
 };
 pub use change::{BackendChange, TargetChange};
+pub use cluster::{
+    cluster_detached, cluster_joined, cluster_refused, cluster_relisted, cluster_unheard, cluster_unkept,
+    node_gone, node_joined, node_restarted,
+};
 pub use discovery::{
     address_left_out, backends_found, found_refused, name_found_again, name_has_too_many, name_not_found,
     resolvers_changed,
@@ -52,10 +56,10 @@ pub use overlay::{
     blocked, blocked_from_the_start, let_in, overlay_aside, overlay_behind, overlay_changed, overlay_cut,
     overlay_ended, overlay_laid, overlay_over, overlay_saved, overlay_unkept, unblocked,
 };
+pub use receivers::{statsd_fails, statsd_works, traces_fail, traces_work};
 pub use refusals::{RefusalPlace, Refusals};
 pub use reloads::{reload_refused, reload_warning, reloaded, snapshot_swapped, watch_falls_back};
 pub use scale::{scale_in, scale_out};
-pub use statsd::{statsd_fails, statsd_works};
 pub use threads::here_as_there;
 pub use tls::{
     authority_unreadable, certificate_expires, certificate_issued, certificate_missing,
@@ -63,7 +67,6 @@ pub use tls::{
     orders_unkept, own_authorities, proxy_header_refused, renewal_overdue, revocation_list_overdue,
     upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
 };
-pub use traces::{traces_fail, traces_work};
 pub use trial::{applied, confirmed, edit_on_trial, leftover_removed, rollback_failed, rolled_back};
 pub use webhooks::{
     webhook_dropped, webhook_fails, webhook_works, webhooks_cut, webhooks_kept, webhooks_missed,

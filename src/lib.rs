@@ -50,6 +50,7 @@ pub mod simulate;
 
 pub mod worker;
 
+pub mod cluster;
 pub mod decision;
 pub mod discover;
 pub mod metrics;

@@ -1,9 +1,11 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
 mod endings;
+mod membership;
 mod refusals;
 mod slow;
 mod tasks;
+mod warnings;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,6 +20,7 @@ use crate::access::Networks;
 use crate::acme::{self, OrderDesk};
 use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
 use crate::cache::store::CacheStore;
+use crate::cluster::node::ClusterNode;
 use crate::config::model::Config;
 use crate::events;
 use crate::lasting::again;
@@ -35,6 +38,7 @@ use crate::tls::KeptCertificates;
 use crate::traces::TraceTask;
 use crate::webhook::{WebhookStore, WebhookThread};
 use crate::worker::{self, Ended, WorkerPlan};
+use membership::MembershipEnd;
 use refusals::{LOOK, RefusalWatch};
 
 /// Descriptors kept for everything that is not a client or its backend.
@@ -92,6 +96,7 @@ pub struct Server {
     webhooks: Option<WebhookThread>,
     traces: Option<TraceTask>,
     statsd: Option<StatsdEnd>,
+    membership: Option<MembershipEnd>,
 }
 
 impl Server {
@@ -126,9 +131,7 @@ impl Server {
         if limits.limit() > affordable {
             events::descriptors_short(affordable);
         }
-        warn_of_small_backlog();
-        warn_of_unverified_backends(config);
-        warn_of_made_keys(config);
+        warnings::tell(config);
         endings::warn(config);
 
         let snapshots = Snapshots::new();
@@ -174,6 +177,7 @@ impl Server {
             webhooks: None,
             traces: None,
             statsd: None,
+            membership: None,
         };
         if let Some(control) = &server.control {
             tasks::start(control, &server.reloader);
@@ -292,6 +296,12 @@ impl Server {
         Ok(())
     }
 
+    /// Is one of a cluster until the process drains.
+    pub fn join(&mut self, node: &Arc<ClusterNode>) {
+        let Some(control) = &self.control else { return };
+        self.membership = Some(MembershipEnd::start(control, node, &self.shutdown.drain));
+    }
+
     /// Has certificates ordered that configs want, until the process drains; inside `Err`: they can't be, and why.
     pub fn order_certificates(&self, desk: Result<OrderDesk, String>) {
         let Some(control) = &self.control else { return };
@@ -395,6 +405,9 @@ impl Server {
         if let Some(statsd) = self.statsd.take() {
             statsd.finish();
         }
+        if let Some(membership) = self.membership.take() {
+            membership.finish();
+        }
         if let Some(admin) = self.admin.take() {
             admin.close();
         }
@@ -425,27 +438,6 @@ impl Drop for Server {
 fn look_at_refusals(watch: &Mutex<RefusalWatch>, reloader: &Reloader, cells: &[Arc<Cells>], end: bool) {
     let Some(snapshot) = reloader.snapshots.current() else { return };
     watch.lock().unwrap_or_else(PoisonError::into_inner).look(cells, &snapshot.names, now(), end);
-}
-
-fn warn_of_small_backlog() {
-    let read = std::fs::read_to_string("/proc/sys/net/core/somaxconn");
-    if let Some(most) = read.ok().and_then(|text| text.trim().parse::<i32>().ok())
-        && most < socket::BACKLOG
-    {
-        events::backlog_capped(most, socket::BACKLOG);
-    }
-}
-
-fn warn_of_unverified_backends(config: &Config) {
-    for target in config.unverified() {
-        events::upstream_unverified(target);
-    }
-}
-
-fn warn_of_made_keys(config: &Config) {
-    for target in config.fleeting() {
-        events::sticky_key_made(target);
-    }
 }
 
 #[cfg(test)]
@@ -490,6 +482,7 @@ mod tests {
             webhooks: None,
             traces: None,
             statsd: None,
+            membership: None,
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

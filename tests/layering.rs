@@ -21,7 +21,7 @@ const ROWS: &[(i8, &[&str])] = &[
     (2, &["snapshot"]),
     (3, &["proxy", "probe", "simulate"]),
     (4, &["worker"]),
-    (5, &["overlay", "decision", "discover", "metrics"]),
+    (5, &["cluster", "overlay", "decision", "discover", "metrics"]),
     (6, &["reload", "watch"]),
     (7, &["acme", "admin", "webhook", "jwks", "scale", "statsd", "traces", "upgrade"]),
     (8, &["server"]),
@@ -44,6 +44,7 @@ const PURE: &[&str] = &[
     "access/jwt/token", "cache", "compress", "traces/line",
     "proxy/http/h2/hpack", "message/proxy_header", "tls/hello", "acme/limits", "acme/schedule",
     "discover/merge", "discover/pace", "discover/answer", "proxy/udp/flows", "proxy/udp/returning",
+    "cluster/rows", "cluster/membership", "cluster/view",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

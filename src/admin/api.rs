@@ -12,6 +12,7 @@ use super::exchange::caller::Caller;
 use super::history::HistoryBook;
 use super::status::rates::RateBook;
 use super::status::wall::WallClock;
+use crate::cluster::node::ClusterNode;
 use crate::config::{Fence, Loaded};
 use crate::events::EventHistory;
 use crate::net::now;
@@ -37,6 +38,8 @@ pub struct Api {
     pub running: Arc<RunningConfig>,
     /// By which the text of another config is read.
     pub text: TextLoader,
+    /// This node among the others; `None`: it stands alone.
+    pub cluster: Option<Arc<ClusterNode>>,
     /// What was told of late.
     pub events: Arc<EventHistory>,
     /// What was counted of late.
@@ -73,6 +76,7 @@ impl Api {
             about,
             running,
             text,
+            cluster: None,
             events,
             rates,
             wall,
@@ -83,6 +87,12 @@ impl Api {
             was_judged,
             changing,
         }
+    }
+
+    /// The same of a process that is one of a cluster.
+    #[must_use]
+    pub fn with_cluster(self, cluster: Option<Arc<ClusterNode>>) -> Api {
+        Api { cluster, ..self }
     }
 
     /// Whether the text of a config is taken over TCP too.

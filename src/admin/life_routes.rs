@@ -29,6 +29,9 @@ pub(super) fn reasons(api: &Api) -> Vec<String> {
     if api.running.reloader.is_leaving() {
         reasons.push("the process has been told to end".to_owned());
     }
+    if let Some(wish) = api.cluster.as_ref().and_then(|node| node.view().drain()) {
+        reasons.push(format!("this node is drained, by {}", wish.author));
+    }
     if !api.was_judged.load(Ordering::Relaxed) {
         let snapshot = api.running.reloader.snapshots.current();
         let unjudged: Vec<String> =

@@ -5,6 +5,7 @@ mod alias_routes;
 pub mod api;
 pub mod block_routes;
 pub mod cache_routes;
+pub mod cluster;
 pub mod config_routes;
 pub mod dashboard;
 pub mod dispatch;

@@ -8,6 +8,7 @@ use super::alias_routes;
 use super::api::Api;
 use super::block_routes;
 use super::cache_routes;
+use super::cluster;
 use super::config_routes;
 use super::dashboard;
 use super::event_routes;
@@ -254,6 +255,26 @@ pub const ROUTES: &[AdminRoute] = &[
     )
     .taking_json("Purge")
     .giving("PurgeReport"),
+    AdminRoute::read("/api/v1/cluster", "The nodes that this process acts as one with.", |api, _| {
+        Box::pin(async move { cluster::cluster(&api) })
+    })
+    .giving("Cluster"),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/cluster/nodes/{node}/drain",
+        Operate,
+        "Has a node take no new traffic.",
+        |api, asked| Box::pin(async move { cluster::drain(&api, &asked, true).await }),
+    )
+    .giving("Node"),
+    AdminRoute::change(
+        "DELETE",
+        "/api/v1/cluster/nodes/{node}/drain",
+        Operate,
+        "Has it take some again.",
+        |api, asked| Box::pin(async move { cluster::drain(&api, &asked, false).await }),
+    )
+    .giving("Node"),
     AdminRoute::read(
         "/api/v1/events",
         "The latest events; with Accept: text/event-stream a stream of those to come.",

@@ -75,6 +75,15 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "Addition",
         "url:string name?:string weight?:integer priority?:integer backup?:boolean zone?:string health_path?:string for?:integer",
     ),
+    (
+        "Cluster",
+        "cluster:string node:string store:string standing:string reason?:string for_ms:integer lease_ms:integer kept_ms:integer? \
+         revision:integer nodes:[Node]",
+    ),
+    (
+        "Node",
+        "name:string own:boolean version:string schema:[integer] boot:string since_ms:integer zone?:string drained_by?:string",
+    ),
     ("Host", "host:string"),
     ("Sample", "method?:string url:string listener?:string from?:string headers?:[string]"),
     ("Explanation", "chain:Chain candidates:[Candidacy] lines:[string]"),

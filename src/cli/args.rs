@@ -1,6 +1,7 @@
 //! What can be typed. The texts behind the options are blocks, each a line that ends with a colon and what is
 //! indented below it: the man pages make sections of them.
 
+pub(super) mod cluster;
 pub(super) mod demo;
 pub(super) mod explain;
 pub(super) mod hand;
@@ -156,6 +157,9 @@ pub(super) enum Command {
     /// Take answers out of the cache, or declare them stale
     #[command(after_help = hand::PURGE_EXAMPLES)]
     Purge(hand::PurgeOptions),
+    /// Tell of the nodes that act as one, and drain one
+    #[command(subcommand, after_help = cluster::EXAMPLES)]
+    Cluster(cluster::ClusterCommand),
     /// Tell what is changed by hand, beside what the file says
     #[command(after_help = hand::DIFF_EXAMPLES)]
     Diff(hand::DiffOptions),

@@ -60,6 +60,7 @@ pub fn main() -> ExitCode {
         Some(Command::Block(options)) => running::block::block(&options),
         Some(Command::Unblock(options)) => running::block::unblock(&options),
         Some(Command::Purge(options)) => running::block::purge(&options),
+        Some(Command::Cluster(command)) => running::cluster::run(&command),
         Some(Command::Diff(options)) => running::hand::diff(&options),
         Some(Command::Save(options)) => running::hand::save(&options),
         Some(Command::Log(options)) => running::log::run(&options),

@@ -12,7 +12,9 @@ use super::exit_code::CUT;
 use super::start_fault::located;
 use crate::acme::{KeptShelves, OrderDesk};
 use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, Desk, TextLoader};
+use crate::cluster::node::{ClusterNode, NodeFacts};
 use crate::config::Loaded;
+use crate::config::model::ClusterConfig;
 use crate::config::model::Config;
 use crate::discover::Discovery;
 use crate::events;
@@ -20,12 +22,15 @@ use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
 use crate::net::now;
 use crate::reload::Reloader;
-use crate::reload::begun::Begun;
+use crate::reload::begun::{Begun, now_ms};
 use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
 use crate::reload::trial::replacement::clear_leftovers;
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::local::{LockedFolder, Unlocked};
+use crate::store::shared::chosen::ChosenStore;
+use crate::store::shared::embedded::EmbeddedStore;
+use crate::store::shared::etcd::EtcdStore;
 use crate::store::{LocalStore, Store};
 use crate::tls::KeptCertificates;
 use crate::watch::Watcher;
@@ -127,6 +132,11 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             OrderDesk::open(folder.path(), Box::new(LocalStore::new(folder, LocalStore::ACME)))
         });
         server.order_certificates(desk);
+        let cluster = config.cluster.as_ref().map(|cluster| {
+            let node = Arc::new(together(cluster, &state, is_fleeting));
+            server.join(&node);
+            node
+        });
         let has_rest = state.as_ref().is_ok_and(|folder| folder.has(LocalStore::WEBHOOKS));
         server.tell_webhooks(&node, move || store(&state, LocalStore::WEBHOOKS), has_rest)?;
         let watched = Arc::clone(&running);
@@ -137,7 +147,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
                 let _ = watched.reload_changed().await;
             }
         }));
-        let api = Arc::new(Api::new(about, Arc::clone(&running), text));
+        let api = Arc::new(Api::new(about, Arc::clone(&running), text).with_cluster(cluster));
         server.send_statsd(Arc::clone(&api));
         if admin.is_some() || door.is_some() {
             server.count_rates(Arc::clone(&api));
@@ -170,6 +180,47 @@ type StateFolder = Result<Arc<LockedFolder>, String>;
 /// What was issued before of certificates that a config orders.
 fn kept(folder: &StateFolder, config: &Config) -> Option<Box<dyn KeptCertificates>> {
     Some(Box::new(KeptShelves::of(folder.as_ref().ok()?.path(), &config.acme)))
+}
+
+/// This process as a node of its cluster.
+fn together(config: &ClusterConfig, state: &StateFolder, is_fleeting: bool) -> ClusterNode {
+    let boot = format!("{:016x}", rand::random::<u64>());
+    let kept = state.as_ref().ok().filter(|_| !is_fleeting);
+    let machine = kept.and_then(|folder| folder.identity(rand::random()));
+    let facts = NodeFacts {
+        name: config.node.clone().unwrap_or_else(host_name),
+        machine: machine.unwrap_or_else(|| boot.clone()),
+        boot,
+        zone: None,
+        since_ms: now_ms(),
+    };
+    let store = match &config.etcd {
+        Some(etcd) => ChosenStore::Etcd(EtcdStore::new(etcd)),
+        None => ChosenStore::Embedded(embedded(kept)),
+    };
+    ClusterNode::new(config, facts, store)
+}
+
+/// What a cluster of one shares with itself.
+fn embedded(folder: Option<&Arc<LockedFolder>>) -> EmbeddedStore {
+    let kept =
+        folder.map(|folder| EmbeddedStore::kept_in(Box::new(LocalStore::new(folder, LocalStore::CLUSTER))));
+    match kept {
+        Some(Ok(store)) => store,
+        Some(Err(reason)) => {
+            events::cluster_unkept(&reason);
+            EmbeddedStore::fleeting()
+        }
+        None => EmbeddedStore::fleeting(),
+    }
+}
+
+/// What this machine is called, as far as it is a name for a node.
+fn host_name() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = read.trim().chars().filter(|c| fits(*c)).take(64).collect();
+    if name.is_empty() { "node".to_owned() } else { name }
 }
 
 /// Where something is kept: in the journal of this name.

@@ -13,9 +13,9 @@ pub mod distinct_json;
 mod expiring;
 mod grpc;
 mod http2;
-mod instance;
 pub mod jwt;
 mod listener;
+mod process;
 mod proxy_protocol;
 mod rate;
 pub mod resilience;
@@ -42,8 +42,9 @@ pub use auth::{Auth, AuthKind, BasicAuth, ForwardAuth, PasswordHash, User};
 pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
 pub use grpc::{GrpcStatus, GrpcStatuses};
 pub use http2::Http2;
-pub use instance::{AdminSocket, Instance};
 pub use listener::{Bind, ClientTimeouts, Forwarded, Limits, ListenerConfig, Protocol};
+pub use process::cluster::{ClusterConfig, ClusterKey, EtcdConfig};
+pub use process::instance::{AdminSocket, Instance};
 pub use proxy_protocol::{ProxyFact, ProxySenders, SendProxy};
 pub use rate::{RateBy, RateLimit, RatePeriod};
 pub use resilience::Resilience;
@@ -76,6 +77,8 @@ pub struct Config {
     pub metrics: MetricsConfig,
     /// Who issues certificates for us.
     pub acme: AcmeConfig,
+    /// Which processes this one acts with; `None`: it stands alone.
+    pub cluster: Option<Arc<ClusterConfig>>,
     /// How DNS is asked for backends.
     pub resolver: ResolverConfig,
     /// Who is told of events by HTTP, in the order of the file.

@@ -19,6 +19,7 @@ use crate::snapshot::Snapshot;
 pub(crate) fn config() -> Config {
     Config {
         acme: Default::default(),
+        cluster: None,
         resolver: Default::default(),
         instance: Instance::default(),
         admin: None,

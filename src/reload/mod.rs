@@ -426,13 +426,14 @@ struct Swapped {
 type Differs = fn(&Config, &Config) -> bool;
 
 /// The keys that only a restart can change.
-pub const NEED_RESTART: [(&str, Differs); 6] = [
+pub const NEED_RESTART: [(&str, Differs); 7] = [
     ("name", |before, after| before.instance.name != after.instance.name),
     ("state_dir", |before, after| before.instance.state_dir != after.instance.state_dir),
     ("admin.socket", |before, after| before.instance.socket != after.instance.socket),
     ("admin.listener", |before, after| listens(before) != listens(after)),
     ("metrics.listener", |before, after| before.metrics.binds != after.metrics.binds),
     ("workers", |before, after| before.workers != after.workers),
+    ("cluster", |before, after| before.cluster != after.cluster),
 ];
 
 /// Where the admin API listens.

@@ -29,6 +29,8 @@ const NEXT: &str = ".new";
 /// Behind the name of one that is kept aside.
 const DAMAGED: &str = ".damaged";
 const LOCK: &str = "lock";
+/// What the folder is known by to others.
+const IDENTITY: &str = "node.id";
 /// A journal is rewritten long before.
 const SIZE_MAX: u64 = 256 * 1024 * 1024;
 
@@ -96,6 +98,19 @@ impl LockedFolder {
         &self.path
     }
 
+    /// What this folder is known by: made when it is first asked for. `None`: it can't be kept.
+    #[must_use]
+    pub fn identity(&self, fresh: u128) -> Option<String> {
+        let path = self.path.join(IDENTITY);
+        let known = std::fs::read_to_string(&path).ok().map(|text| text.trim().to_owned());
+        if let Some(known) = known.filter(|known| known.len() == 32) {
+            return Some(known);
+        }
+        let made = format!("{fresh:032x}");
+        std::fs::write(&path, &made).ok()?;
+        Some(made)
+    }
+
     /// Whether it has a journal of this name.
     #[must_use]
     pub fn has(&self, journal: &str) -> bool {
@@ -122,6 +137,8 @@ impl LocalStore {
     pub const OVERLAY: &str = "overlay.journal";
     /// The journal of what authorities were asked for.
     pub const ACME: &str = "acme.journal";
+    /// The journal of what a cluster of one shares with itself.
+    pub const CLUSTER: &str = "cluster.journal";
     /// The journal of messages to webhooks.
     pub const WEBHOOKS: &str = "webhooks.journal";
 

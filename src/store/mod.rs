@@ -7,6 +7,7 @@ pub mod journal;
 pub mod local;
 #[cfg(test)]
 pub(crate) mod memory;
+pub mod shared;
 
 use std::fmt;
 use std::io;

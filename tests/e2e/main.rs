@@ -42,6 +42,8 @@ mod cache_users;
 mod causes;
 mod certificate_routes;
 mod clients;
+mod cluster;
+mod cluster_store;
 mod compress;
 mod compress_kept;
 mod cuts;

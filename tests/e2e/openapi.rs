@@ -52,7 +52,7 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<S
 #[test]
 fn every_answer_is_what_the_document_says_of_it() {
     let backends = fakes(3);
-    let guarded = "webhooks: [{url: 'http://127.0.0.1:9/x'}]\nrate_limits: {l: {rate: 9/s}}\n\
+    let guarded = "cluster: {name: t, node: only}\nwebhooks: [{url: 'http://127.0.0.1:9/x'}]\nrate_limits: {l: {rate: 9/s}}\n\
                    access_lists: {a: {deny: 192.0.2.7}}";
     let of = |backends: &[Running], keys: &str| {
         of(backends, keys).replacen("  web:\n", "  web:\n    rate_limit: l\n    access: a\n", 1)
@@ -92,6 +92,9 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("POST", "/api/v1/cache/purge", json!({"url": "http://h.example/x?a", "soft": true})),
         ("GET", "/api/v1/overlay", Value::Null),
         ("DELETE", "/api/v1/access/blocked/entries/{network}", Value::Null),
+        ("GET", "/api/v1/cluster", Value::Null),
+        ("POST", "/api/v1/cluster/nodes/{node}/drain", Value::Null),
+        ("DELETE", "/api/v1/cluster/nodes/{node}/drain", Value::Null),
         ("GET", "/api/v1/events?limit=50", Value::Null),
         ("DELETE", backend, Value::Null),
         ("POST", "/goloadbalance/remove_server", json!({"host": url(2)})),
@@ -138,7 +141,8 @@ fn every_answer_is_what_the_document_says_of_it() {
     let refused = refused.unwrap().header("x-request-id").unwrap().to_owned();
     for (method, path, body) in asked {
         let line = format!("{method} {}", path.replace("{target}", "web").replace("{backend}", "b0"));
-        let line = line.replace("{network}", "192.0.2.0%2F24").replace("{id}", &refused);
+        let line =
+            line.replace("{network}", "192.0.2.0%2F24").replace("{id}", &refused).replace("{node}", "only");
         let bytes = match &body {
             Value::Null => Vec::new(),
             Value::String(text) => text.clone().into_bytes(),

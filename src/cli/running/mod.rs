@@ -2,6 +2,7 @@
 
 mod ask;
 pub(super) mod block;
+pub(super) mod cluster;
 pub(super) mod config;
 pub(super) mod explain;
 mod find;

@@ -27,6 +27,8 @@ pub enum PathUse {
     Tokens,
     /// The key of sticky cookies.
     StickyKey,
+    /// The key of what nodes share and nobody else may read.
+    ClusterKey,
     /// The key that webhooks are signed with.
     SigningKey,
     /// Header lines that let us in elsewhere.
@@ -65,6 +67,7 @@ impl PathUse {
             | PathUse::CertificateFolder
             | PathUse::Tokens
             | PathUse::StickyKey
+            | PathUse::ClusterKey
             | PathUse::SigningKey
             | PathUse::SentHeaders
             | PathUse::Users
@@ -98,6 +101,7 @@ impl PathUse {
             | PathUse::CertificateFolder
             | PathUse::Tokens
             | PathUse::StickyKey
+            | PathUse::ClusterKey
             | PathUse::SigningKey
             | PathUse::SentHeaders
             | PathUse::Users

@@ -23,6 +23,8 @@ pub(in crate::config) const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(super) const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Longest time that an answer can be kept for without asking.
 pub(in crate::config) const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+/// How long a node counts as there that says nothing: a majority of etcd needs some two seconds to find another leader.
+pub(super) const CLUSTER_LEASE: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(300));
 /// A probe every few milliseconds is for tests; less would be an attack.
 pub(in crate::config) const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// The shortest time from one sending of all numbers to the next: reading them has its price.

@@ -66,6 +66,7 @@ pub(super) use top::acme::{
 };
 pub(super) use top::admin::RawAdmin;
 pub(super) use top::cache_store::RawCacheStore;
+pub(super) use top::cluster::{RawCluster, RawEtcd};
 pub(super) use top::instance::RawInstance;
 pub(super) use top::metrics::RawMetrics;
 pub(super) use top::recorder::RawRecorder;
@@ -87,8 +88,8 @@ use bounds::{CONNECTIONS_MAX, HOUR, SECOND};
 use group::{items, list};
 use reader::Section;
 use top::{
-    access_log, acme, admin, cache_store, instance, metrics, recorder, resolver, routing_tests, scale,
-    tracing, webhooks,
+    access_log, acme, admin, cache_store, cluster, instance, metrics, recorder, resolver, routing_tests,
+    scale, tracing, webhooks,
 };
 
 /// The file as written.
@@ -101,6 +102,7 @@ pub(super) struct Raw {
     pub(super) admin: RawAdmin,
     pub(super) metrics: RawMetrics,
     pub(super) acme: RawAcme,
+    pub(super) cluster: Option<RawCluster>,
     pub(super) resolver: RawResolver,
     /// From all files, and behind them the one of `on_dead_server_webhook`.
     pub(super) webhooks: Vec<RawWebhook>,
@@ -222,6 +224,7 @@ pub(super) fn walk(roots: &[Node], include: Vec<Written<String>>, reader: &mut R
     raw.metrics = top.find("metrics").map(|entry| metrics::walk(entry, reader)).unwrap_or_default();
     raw.instance = instance::walk(["name", "state_dir"].map(|key| top.find(key)), socket, reader);
     raw.acme = top.find("acme").map(|entry| acme::walk(entry, reader)).unwrap_or_default();
+    raw.cluster = top.find("cluster").and_then(|entry| cluster::walk(entry, reader));
     raw.resolver = top.find("resolver").map(|entry| resolver::walk(entry, reader)).unwrap_or_default();
     raw.webhooks = top.all("webhooks").flat_map(|entry| webhooks::walk(entry, reader)).collect();
     let seed = top.find("on_dead_server_webhook").and_then(|entry| webhooks::walk_seed(entry, reader));

@@ -6,6 +6,7 @@ mod action;
 mod admin;
 mod auth;
 mod cache;
+mod cluster;
 mod dialing;
 mod discovery;
 mod edits;
@@ -38,6 +39,7 @@ pub(super) use cache::{
     CACHE_STORE, LISTENER_CODINGS, LISTENER_COMPRESS, ROUTE_CACHE, ROUTE_CODINGS, ROUTE_COMPRESS,
     TARGET_CACHE, TARGET_CODINGS, TARGET_COMPRESS,
 };
+pub(super) use cluster::{CLUSTER, ETCD};
 pub(super) use dialing::TCP_KEEPALIVE;
 pub(super) use discovery::RESOLVER;
 pub(super) use edits::{
@@ -83,6 +85,7 @@ pub(super) const TOP: Shape = Shape {
         key("admin", Group(&ADMIN), "How the process is asked and told things while it serves."),
         key("metrics", Group(&METRICS), "How numbers get to those who collect them."),
         key("acme", Group(&ACME), "Who issues certificates for us, for `tls.certificates: [{acme: […]}]`."),
+        key("cluster", Group(&CLUSTER), "Which processes act as one, and where they keep what they share."),
         key("resolver", Group(&RESOLVER), "How DNS is asked for backends with `dns` or `srv`."),
         key("webhooks", List(&Group(&WEBHOOK)), "Who is told of events by HTTP."),
         key(
@@ -149,6 +152,8 @@ pub(in crate::config) const ALL: &[Shape] = &[
     TOP,
     ACME,
     EAB,
+    CLUSTER,
+    ETCD,
     RESOLVER,
     ACCESS_LOG,
     CACHE_STORE,
@@ -240,7 +245,7 @@ pub(super) fn meant(shape: &Shape, key: &str) -> Option<&'static str> {
 }
 
 /// Sections whose keys nobody looks for elsewhere.
-const APART: &[&str] = &["metrics.", "recorder.", "scale.", "tracing."];
+const APART: &[&str] = &["cluster.", "metrics.", "recorder.", "scale.", "tracing."];
 
 /// Where a key stands that is known, but not where it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -254,6 +254,16 @@ fn identity(
     RawIdentity { cert, key, ocsp: read("ocsp_file", PathUse::Certificates), spot }
 }
 
+/// The certificate that we show, and its key.
+pub(super) fn client_identity(section: &Section<'_>, spot: Spot, reader: &mut Reader<'_>) -> RawIdentity {
+    identity(section, ("client_cert", "client_key"), spot, reader)
+}
+
+/// The path of a PEM file.
+pub(super) fn pem_file(entry: &Entry, using: PathUse, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
+    file(entry, using, reader)
+}
+
 fn file(entry: &Entry, using: PathUse, reader: &mut Reader<'_>) -> Option<Written<PathBuf>> {
     let read = reader.word(entry, "the path of a PEM file", |text| {
         if text.is_empty() {

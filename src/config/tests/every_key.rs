@@ -3,8 +3,8 @@
 use super::certificates::Certs;
 use super::*;
 use super::{
-    access, actions, auth, cache, certificate_folders, http2, listeners, offers, passthrough, proxy_protocol,
-    rates, resilience, routing_tests,
+    access, actions, auth, cache, certificate_folders, cluster, http2, listeners, offers, passthrough,
+    proxy_protocol, rates, resilience, routing_tests,
 };
 use crate::config::model::tls::*;
 use crate::config::model::*;
@@ -455,6 +455,7 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
     rows.extend(access::rows());
     rows.extend(auth::rows());
     rows.extend(cache::rows());
+    rows.extend(cluster::rows());
     rows.extend(tokens::rows());
     rows.extend(rates::rows());
     rows.extend(actions::rows());

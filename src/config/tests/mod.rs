@@ -6,11 +6,11 @@ mod access;
 mod actions;
 mod auth;
 mod balance;
+mod beyond;
 mod cache;
 mod dialing;
 mod every_key;
 mod flags;
-mod found;
 mod hostile;
 mod http2;
 mod include;
@@ -27,6 +27,7 @@ mod tokens;
 
 use std::path::Path;
 
+use beyond::{cluster, found};
 use secured::{certificate_folders, certificates, offers, ordered};
 
 use super::*;
@@ -216,6 +217,7 @@ fn check_names_every_value_and_its_origin() {
             "admin.listener = off (default)",
             "metrics.listener = off (default)",
             "metrics.statsd = none (default)",
+            "cluster = none (default)",
             "webhooks = none (default)",
             "scale.out = none (default)",
             "scale.in = none (default)",

@@ -16,10 +16,10 @@ mod folder;
 mod gate;
 mod health;
 mod http2;
-mod instance;
 mod listener;
 mod loops;
 mod owner;
+mod process;
 mod resilience;
 mod route;
 mod show;
@@ -46,9 +46,9 @@ pub use backend::BackendRules;
 use bounds::Serves;
 pub(super) use clashes::identity;
 use gate::auth::{self, AuthRules};
-pub(super) use instance::accept as instance;
 pub(super) use loops::leads_to;
 use owner::KeyOwner;
+pub(super) use process::instance::accept as instance;
 use show::name_of;
 use top_level::TopLevel;
 
@@ -76,10 +76,11 @@ pub(super) fn accept(
     let watch = rows.settle("watch", raw.watch.as_ref(), WatchMode::default(), |watch| {
         name_of(WatchMode::ALL, *watch).to_owned()
     });
-    let instance = instance::accept(&raw.instance, report, rows);
+    let instance = process::instance::accept(&raw.instance, report, rows);
     let admin = admin::accept(&raw.admin, report, rows);
     let metrics = admin::accept_metrics(&raw.metrics, rows);
     let (acme, terms) = tls::acme::accept(raw, report, rows);
+    let cluster = process::cluster::accept(raw.cluster.as_ref(), report, rows);
     let resolver = discovery::resolver(raw, report, rows);
     let webhooks = telling::webhooks::accept(&raw.webhooks, report, rows);
     let scale = telling::scale::accept(&raw.scale, rows);
@@ -172,6 +173,7 @@ pub(super) fn accept(
         admin,
         metrics,
         acme,
+        cluster,
         resolver,
         webhooks,
         scale,

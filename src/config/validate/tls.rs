@@ -278,6 +278,16 @@ type Keys = (&'static str, &'static str);
 const SERVER: Keys = ("cert_file", "cert_key");
 const CLIENT: Keys = ("client_cert", "client_key");
 
+/// What a client of ours shows.
+pub(super) fn client_identity(
+    raw: &RawIdentity,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+    path: &str,
+) -> Option<Arc<Identity>> {
+    identity(raw, CLIENT, report, rows, path)
+}
+
 fn identity(
     raw: &RawIdentity,
     (cert_name, written_key): Keys,

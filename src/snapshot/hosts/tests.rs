@@ -47,6 +47,7 @@ fn secured(name: &str, certificates: &[&[&str]], hosts: &[&str]) -> ListenerConf
 fn config(listeners: &[ListenerConfig]) -> Config {
     Config {
         acme: Default::default(),
+        cluster: None,
         resolver: Default::default(),
         instance: Instance::default(),
         admin: None,

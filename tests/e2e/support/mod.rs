@@ -6,6 +6,7 @@ pub mod around;
 pub mod browser;
 mod client;
 pub mod dns;
+pub mod etcd;
 pub mod events;
 pub mod grpc;
 pub mod h2;
@@ -146,6 +147,7 @@ pub fn all_to(target: &str) -> Vec<Arc<RouteConfig>> {
 pub fn config(protocol: Protocol, backends: &[SocketAddr]) -> Config {
     Config {
         acme: Default::default(),
+        cluster: None,
         resolver: Default::default(),
         instance: Default::default(),
         admin: None,

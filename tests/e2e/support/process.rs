@@ -111,6 +111,18 @@ impl Process {
         rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, limit).unwrap();
     }
 
+    /// Ends it with SIGTERM, and waits for that.
+    pub fn end(mut self) {
+        self.terminate();
+        eventually("it ends", || self.has_ended());
+    }
+
+    /// Sends it a signal: `STOP`, `CONT`.
+    pub fn signal(&self, name: &str) {
+        let done = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status();
+        assert!(done.unwrap().success(), "kill -{name}");
+    }
+
     /// Tells it to drain and end.
     pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);

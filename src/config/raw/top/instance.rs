@@ -9,7 +9,7 @@ use crate::config::origin::Written;
 use crate::config::raw::reader::Reader;
 use crate::config::yaml::Entry;
 
-const NAME_FORM: &str = "1 to 64 letters, digits, `.`, `_` and `-`, the first a letter or a digit";
+pub(super) const NAME_FORM: &str = "1 to 64 letters, digits, `.`, `_` and `-`, the first a letter or a digit";
 const NAME_MAX: usize = 64;
 
 /// As written.
@@ -33,7 +33,7 @@ pub(in crate::config::raw) fn walk(
     }
 }
 
-fn name(text: &str) -> Result<String, Wrong> {
+pub(super) fn name(text: &str) -> Result<String, Wrong> {
     let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-');
     let begins = |character: char| character.is_ascii_alphanumeric();
     if text.len() <= NAME_MAX && text.starts_with(begins) && text.chars().all(fits) {

@@ -4,6 +4,7 @@ pub(super) mod access_log;
 pub(super) mod acme;
 pub(super) mod admin;
 pub(super) mod cache_store;
+pub(super) mod cluster;
 pub(super) mod instance;
 pub(super) mod metrics;
 pub(super) mod recorder;

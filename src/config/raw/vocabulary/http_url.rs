@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::error::Wrong;
+use crate::config::model::EtcdConfig;
 use crate::config::model::HttpUrl;
 use crate::config::origin::Written;
 use crate::config::raw::address;
@@ -74,6 +75,21 @@ fn url(text: &str) -> Result<HttpUrl, Wrong> {
         );
     }
     Ok(HttpUrl { is_tls, host, port, path: path.into(), user })
+}
+
+/// The URL of somebody who is spoken to at no path, and who knows us by our certificate. Without a port it is that of etcd.
+pub(in crate::config::raw) fn endpoint(text: &str, form: &'static str) -> Result<HttpUrl, Wrong> {
+    let url = url(text).map_err(|wrong| Wrong { expected: Some(form.into()), ..wrong })?;
+    let authority =
+        text.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    if url.user.is_some() {
+        return Err(Wrong::new("has a user", form).note("etcd knows evenkeel by `client_cert`"));
+    }
+    if &*url.path != "/" {
+        return Err(Wrong::new("has a path", form).note("`prefix` says where in etcd everything is kept"));
+    }
+    Ok(if has_port { url } else { HttpUrl { port: EtcdConfig::PORT, ..url } })
 }
 
 /// With `%40` and the like as the bytes that they stand for.

@@ -10,7 +10,6 @@ const KEYS: &[(&str, &str)] = &[
     ("forward_auth", "this version has it as a rule at the top level: `auth: {sso: {forward: {target: …}}}`"),
     ("dashboard", "this version has no dashboard"),
     ("prometheus", "this version gives metrics to Prometheus with `metrics: {listener: 0.0.0.0:9901}`"),
-    ("cluster", "in this version every process stands alone"),
     (
         "discovery",
         "this version has it in `backends`: `{dns: app.internal, port: 8000}`, `{srv: _http._tcp.app.internal}` or `{file: backends.yaml}`",

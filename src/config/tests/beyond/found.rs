@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::every_key::{Check, of};
+use super::super::every_key::{Check, of};
 use super::*;
 use crate::config::model::discovery::{AddressFamily, BackendSource, DnsKind};
 use crate::config::{FoundAddress, backend_numbers};
@@ -33,14 +33,14 @@ fn list() -> String {
 }
 
 /// Values that are right somewhere.
-pub(super) fn values() -> [serde_json::Value; 3] {
+pub(in crate::config::tests) fn values() -> [serde_json::Value; 3] {
     [list().into(), "_http._tcp.a".into(), "ipv4".into()]
 }
 
 const DNS: &str = "{dns: app.internal, port: 80}";
 
 /// Keys of this, each with a text in which it stands and what it changes.
-pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
+pub(in crate::config::tests) fn rows() -> Vec<(&'static str, String, Check)> {
     let resolver = |keys: &str| format!("resolver: {{{keys}}}\n{}", with(DNS));
     vec![
         ("resolver", resolver("timeout: 7s"), |c| c.resolver.timeout == Duration::from_secs(7)),

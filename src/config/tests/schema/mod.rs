@@ -303,6 +303,7 @@ fn what_loads_is_never_refused() {
     values.extend(access::values());
     values.extend(auth::values());
     values.extend(cache::values());
+    values.extend(cluster::values());
     values.extend(["pairs", "crl.pem", "a.ocsp"].map(|name| Value::from(Certs::shared().path(name))));
     values.push(json!([Certs::shared().path("crl.der")]));
     values.extend(http2::values());

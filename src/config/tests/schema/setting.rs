@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::certificates::Certs;
-use super::super::{access, auth, cache, ordered};
+use super::super::{access, auth, cache, cluster, ordered};
 
 /// `WEB` as JSON with `value` at a key, and what that key needs around it.
 pub(super) fn web_with(path: &str, value: Value) -> Value {
@@ -97,6 +97,7 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
     }
     auth::set_up(path, &mut web);
     cache::set_up(path, &mut web);
+    cluster::set_up(path, &mut web);
     if path.starts_with("webhooks[]") {
         web["webhooks"] = json!([{ "url": "http://hooks.example/a" }]);
     }

@@ -1,0 +1,84 @@
+//! What is told of the cluster, and what its nodes are told.
+
+pub mod report;
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+
+use super::api::Api;
+use super::exchange::answers::ok;
+use super::exchange::problem_document::ProblemDocument;
+use super::exchange::question::Question;
+use super::hand_routes::author;
+use super::route::AdminOutcome;
+use crate::cluster::node::ClusterNode;
+use crate::cluster::rows::{self, DrainRow};
+use crate::net::now;
+use crate::reload::begun::now_ms;
+use crate::store::shared::{Committed, RowChange, RowCondition, StoreFault, Transaction};
+use report::{ClusterReport, NodeReport};
+
+/// How often a change is tried again that others come before.
+const TRIES: usize = 5;
+
+fn node(api: &Api) -> Result<&Arc<ClusterNode>, ProblemDocument> {
+    let alone = "this process stands alone: its config has no `cluster`";
+    api.cluster.as_ref().ok_or_else(|| ProblemDocument::plain(StatusCode::NOT_FOUND, alone))
+}
+
+/// `GET` of it.
+pub(super) fn cluster(api: &Api) -> AdminOutcome {
+    let node = node(api)?;
+    Ok(ok(&ClusterReport::of(node, &node.view(), now())))
+}
+
+/// Has a node drained (`is_wanted`), or not any more.
+pub(super) async fn drain(api: &Api, asked: &Question, is_wanted: bool) -> AdminOutcome {
+    let cluster = node(api)?;
+    let (name, author) = (asked.parameter("node"), author(asked)?);
+    let row = rows::drain(name);
+    for _ in 0..TRIES {
+        let view = cluster.view();
+        let nodes = view.nodes();
+        if !nodes.iter().any(|node| node.name == name) {
+            let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+            let why = format!("there is no node `{name}`; there are: {}", names.join(", "));
+            return Err(ProblemDocument::plain(StatusCode::NOT_FOUND, why));
+        }
+        let (is_there, changed) = (view.rows.get(&row).is_some(), view.rows.changed(&row));
+        if is_there != is_wanted {
+            let wish = DrainRow { author: author.to_string(), at_ms: now_ms() };
+            let change = match is_wanted {
+                true => RowChange::put(&row, rows::write(&wish)),
+                false => RowChange::drop(&row),
+            };
+            let conditions = vec![RowCondition { name: row.clone(), changed }];
+            let done = cluster.commit(Transaction { conditions, changes: vec![change] }).await;
+            match done.map_err(|fault| problem(&fault))? {
+                Committed::Done(revision) => cluster.learned(revision).await,
+                Committed::Conflict => {
+                    cluster.learned(view.rows.revision() + 1).await;
+                    continue;
+                }
+            }
+        }
+        let view = cluster.view();
+        let shown = view.nodes().into_iter().find(|node| node.name == name);
+        let gone = || ProblemDocument::plain(StatusCode::NOT_FOUND, format!("the node `{name}` is gone"));
+        return Ok(ok(&NodeReport::of(&shown.ok_or_else(gone)?, &view)));
+    }
+    let why = "others change the same again and again; nothing has changed";
+    Err(ProblemDocument::plain(StatusCode::CONFLICT, why))
+}
+
+fn problem(fault: &StoreFault) -> ProblemDocument {
+    let status = match fault {
+        StoreFault::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    ProblemDocument::plain(
+        status,
+        format!("nothing may have changed, because the cluster can't be told: {fault}"),
+    )
+}

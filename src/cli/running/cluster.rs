@@ -1,0 +1,87 @@
+//! `evenkeel cluster`: the processes that act as one.
+
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hyper::Method;
+
+use super::answered;
+use super::ask::AdminQuestion;
+use crate::admin::cluster::report::{ClusterReport, NodeReport};
+use crate::admin::exchange::percent::encoded;
+use crate::cli::args::cluster::{ClusterCommand, NodeOptions};
+use crate::cli::args::running::AskOptions;
+
+const PATH: &str = "/api/v1/cluster";
+
+pub(in crate::cli) fn run(command: &ClusterCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ClusterCommand::Status(asking) => status(asking),
+        ClusterCommand::Nodes(asking) => nodes(asking),
+        ClusterCommand::Drain(options) => drain(options, Method::POST),
+        ClusterCommand::Ready(options) => drain(options, Method::DELETE),
+    }
+}
+
+fn question(method: Method, path: String) -> AdminQuestion {
+    AdminQuestion { method, path, body: Vec::new() }
+}
+
+fn status(asking: &AskOptions) -> anyhow::Result<ExitCode> {
+    let asked = answered(asking, question(Method::GET, PATH.to_owned()), status_text)?;
+    Ok(match asked {
+        Ok(ClusterReport { standing, .. }) if standing == "member" => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(code) => code,
+    })
+}
+
+fn nodes(asking: &AskOptions) -> anyhow::Result<ExitCode> {
+    let shown = |report: &ClusterReport| {
+        report.nodes.iter().map(|node| format!("{}\n", line(node, SystemTime::now()))).collect()
+    };
+    let asked = answered(asking, question(Method::GET, PATH.to_owned()), shown)?;
+    Ok(asked.map_or_else(|code| code, |_| ExitCode::SUCCESS))
+}
+
+fn drain(options: &NodeOptions, method: Method) -> anyhow::Result<ExitCode> {
+    let path = format!("{PATH}/nodes/{}/drain", encoded(&options.node));
+    let shown = |node: &NodeReport| format!("{}\n", line(node, SystemTime::now()));
+    let asked = answered(&options.asking, question(method, path), shown)?;
+    Ok(asked.map_or_else(|code| code, |_| ExitCode::SUCCESS))
+}
+
+fn status_text(report: &ClusterReport) -> String {
+    let ClusterReport { cluster, node, store, standing, reason, for_ms, revision, kept_ms, nodes, .. } =
+        report;
+    let span = |ms: &u64| humantime::format_duration(Duration::from_secs(ms / 1000)).to_string();
+    let reason = reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let kept = kept_ms.as_ref().map_or_else(|| "never".to_owned(), |ms| format!("{} ago", span(ms)));
+    format!(
+        "cluster {cluster}, kept by {store}\nnode {node}: {standing} for {}{reason}\nlease kept alive {kept}, {} known, revision {revision}\n",
+        span(for_ms),
+        match nodes.len() {
+            1 => "1 node".to_owned(),
+            count => format!("{count} nodes"),
+        },
+    )
+}
+
+/// `lb-1  evenkeel 0.1.0  up 3m  (this one)`.
+fn line(node: &NodeReport, now: SystemTime) -> String {
+    let NodeReport { name, own, version, since_ms, zone, drained_by, .. } = node;
+    let since = UNIX_EPOCH + Duration::from_millis(*since_ms);
+    let up = now.duration_since(since).unwrap_or_default();
+    let up = humantime::format_duration(Duration::from_secs(up.as_secs()));
+    let mut text = format!("{name}  evenkeel {version}  up {up}");
+    if let Some(zone) = zone {
+        text += &format!("  zone {zone}");
+    }
+    if let Some(who) = drained_by {
+        text += &format!("  drained by {who}");
+    }
+    if *own {
+        text += "  (this one)";
+    }
+    text
+}

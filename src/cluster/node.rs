@@ -1,0 +1,320 @@
+//! This node: it joins, says now and then that it is there, and learns what the others share.
+//!
+//! Three things go on beside one another once it has joined: words that keep its lease alive, the watch over all rows, and the deadline after which it
+//! takes itself for gone. None waits for another: a store that is slow to answer one of them delays no other.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::membership::{Standing, beat, deadline, refusal};
+use super::rows::{self, META, NodeRow, SCHEMA, SchemaRow};
+use super::view::{ClusterView, KnownRows};
+use crate::config::model::ClusterConfig;
+use crate::events;
+use crate::net::now;
+use crate::store::shared::chosen::ChosenStore;
+use crate::store::shared::{
+    ClusterStore as _, Committed, LeaseNumber, ListedFrom, Revision, RowChange, RowCondition, StoreFault,
+    Transaction,
+};
+use crate::tick::Tick;
+
+/// Before the next attempt to join, and after many in vain.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// How long the end of the process waits until others know of it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Who this node is.
+#[derive(Clone, Debug)]
+pub struct NodeFacts {
+    /// What it is called.
+    pub name: String,
+    /// What its folder of state is known by.
+    pub machine: String,
+    /// What this start of it is known by.
+    pub boot: String,
+    /// Where it runs.
+    pub zone: Option<String>,
+    /// Since when it runs, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+/// This node among the others.
+#[derive(Debug)]
+pub struct ClusterNode {
+    store: ChosenStore,
+    lease: Duration,
+    row: NodeRow,
+    view: watch::Sender<Arc<ClusterView>>,
+    /// What it has lent of the store. Only [`ClusterNode::keep`] changes it.
+    lent: Mutex<Option<LeaseNumber>>,
+}
+
+/// How a session with the store has ended.
+enum Ended {
+    /// Its lease is over, or somebody was there first: at once again.
+    Rejoin,
+    /// What has happened meanwhile is not known.
+    Relist,
+    /// It can't go on now.
+    Fault(StoreFault),
+    /// It may not join.
+    Refused(String),
+}
+
+impl From<StoreFault> for Ended {
+    fn from(fault: StoreFault) -> Ended {
+        Ended::Fault(fault)
+    }
+}
+
+impl ClusterNode {
+    /// The one of this config. Nobody knows of it yet.
+    #[must_use]
+    pub fn new(config: &ClusterConfig, facts: NodeFacts, store: ChosenStore) -> ClusterNode {
+        let NodeFacts { name, machine, boot, zone, since_ms } = facts;
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let row = NodeRow { boot, machine, version, schema: [1, SCHEMA], zone, since_ms };
+        let view = ClusterView {
+            cluster: config.name.as_str().into(),
+            node: name.into(),
+            standing: Standing::Joining,
+            since: now(),
+            kept: None,
+            rows: Arc::default(),
+        };
+        let view = watch::Sender::new(Arc::new(view));
+        ClusterNode { store, lease: config.lease, row, view, lent: Mutex::default() }
+    }
+
+    /// What it knows.
+    #[must_use]
+    pub fn view(&self) -> Arc<ClusterView> {
+        Arc::clone(&self.view.borrow())
+    }
+
+    /// The same, and each time that it is something else.
+    #[must_use]
+    pub fn views(&self) -> watch::Receiver<Arc<ClusterView>> {
+        self.view.subscribe()
+    }
+
+    /// Who keeps what is shared.
+    #[must_use]
+    pub fn engine(&self) -> &'static str {
+        self.store.as_str()
+    }
+
+    /// How long a node counts as there that says nothing.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// Does `transaction` if its conditions hold.
+    ///
+    /// # Errors
+    /// See [`StoreFault`]. Whoever is no member asks nobody.
+    pub async fn commit(&self, transaction: Transaction) -> Result<Committed, StoreFault> {
+        let view = self.view();
+        if view.standing != Standing::Member {
+            let why = view.standing.reason().unwrap_or("it has not joined yet");
+            return Err(StoreFault::Unreachable(format!("this node is {}: {why}", view.standing.as_str())));
+        }
+        self.store.commit(transaction).await
+    }
+
+    /// Waits until it knows everything up to this change, though not for long.
+    pub async fn learned(&self, revision: Revision) {
+        let mut views = self.views();
+        let known = views.wait_for(|view| view.rows.revision() >= revision);
+        let _ = tokio::time::timeout(GRACE, known).await;
+    }
+
+    /// Is one of the cluster until `end`, and says good-bye then.
+    pub async fn keep(&self, end: &CancellationToken) {
+        let _ = end.run_until_cancelled(self.keep_on()).await;
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lease) = lent {
+            // Without it others wait until the lease is over.
+            let _ = tokio::time::timeout(GRACE, self.store.revoke(lease)).await;
+        }
+    }
+
+    async fn keep_on(&self) {
+        let mut pause = PAUSE.0;
+        loop {
+            let begun = now();
+            match Box::pin(self.session()).await {
+                Ended::Rejoin => {}
+                Ended::Relist => events::cluster_relisted(),
+                Ended::Fault(fault) => self.stand(Standing::Detached(fault.to_string())),
+                Ended::Refused(why) => self.stand(Standing::Refused(why)),
+            }
+            // One that went on for a while has not failed at once.
+            pause = if now().since(begun) > self.lease { PAUSE.0 } else { (pause * 2).min(PAUSE.1) };
+            sleep(pause).await;
+        }
+    }
+
+    /// Joins and goes on until something is in the way.
+    async fn session(&self) -> Ended {
+        match self.join().await {
+            Ok(joined) => {
+                let (sent, lease, rows) = joined;
+                let due = watch::Sender::new(self.keep_alive_until(sent));
+                self.learn(rows);
+                self.stand(Standing::Member);
+                tokio::select! {
+                    ended = self.beat(lease, &due) => ended,
+                    ended = self.follow() => ended,
+                    never = self.watch_deadline(due.subscribe()) => never,
+                }
+            }
+            Err(ended) => ended,
+        }
+    }
+
+    /// Writes its row, with a lease of its own. Gives when that was asked for, and what else there is.
+    async fn join(&self) -> Result<(Tick, LeaseNumber, KnownRows), Ended> {
+        let rows = KnownRows::of(self.store.list("", ListedFrom::Majority).await?);
+        let name = self.view().node.to_string();
+        let own = rows::node(&name);
+        let known = |name: &str| rows.get(name).map(|row| row.value.as_slice());
+        let schema = known(META).and_then(rows::read::<SchemaRow>);
+        let there = known(&own).and_then(rows::read::<NodeRow>);
+        if let Some(why) = refusal((&name, &self.row), schema, there.as_ref()) {
+            self.learn(rows);
+            return Err(Ended::Refused(why));
+        }
+        let held = *self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = now();
+        // A lease that still lasts is kept: whoever comes back has never left.
+        let lease = match held {
+            Some(lease) if self.store.keep_alive(lease).await.is_ok() => lease,
+            _ => self.store.grant(self.lease).await?,
+        };
+        *self.lent.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease);
+        let condition = |name: &str| RowCondition { name: name.to_owned(), changed: rows.changed(name) };
+        let row = RowChange::Put { name: own.clone(), value: rows::write(&self.row), lease: Some(lease) };
+        let mut changes = vec![row];
+        if schema.is_none() {
+            changes.push(RowChange::put(META, rows::write(&SchemaRow { writer: SCHEMA, min_reader: 1 })));
+        }
+        let conditions = vec![condition(META), condition(&own)];
+        match self.store.commit(Transaction { conditions, changes }).await? {
+            Committed::Done(_) => Ok((sent, lease, rows)),
+            Committed::Conflict => Err(Ended::Rejoin),
+        }
+    }
+
+    /// Notes that the lease was kept alive by a word that was sent then, and gives until when that is good.
+    fn keep_alive_until(&self, sent: Tick) -> Tick {
+        self.view.send_if_modified(|view| {
+            Arc::make_mut(view).kept = Some(sent);
+            false
+        });
+        deadline(sent, self.lease)
+    }
+
+    /// Says that it is there, again and again.
+    async fn beat(&self, lease: LeaseNumber, due: &watch::Sender<Tick>) -> Ended {
+        loop {
+            sleep(beat(self.lease)).await;
+            let sent = now();
+            match self.store.keep_alive(lease).await {
+                Ok(()) => {
+                    due.send_replace(self.keep_alive_until(sent));
+                    self.stand(Standing::Member);
+                }
+                Err(StoreFault::LeaseOver) => return Ended::Rejoin,
+                // The deadline says when that is too long.
+                Err(StoreFault::Unreachable(why)) => events::cluster_unheard(&why),
+                Err(fault) => return Ended::Fault(fault),
+            }
+        }
+    }
+
+    /// Takes itself for gone when nobody has heard it for too long.
+    async fn watch_deadline(&self, mut due: watch::Receiver<Tick>) -> Ended {
+        loop {
+            let until = *due.borrow_and_update();
+            let left = until.since(now());
+            if left.is_zero() {
+                self.stand(Standing::Detached("its lease was not kept alive in time".to_owned()));
+                // Whoever sends lives as long as this.
+                let _ = due.changed().await;
+                continue;
+            }
+            tokio::select! {
+                () = sleep(left) => {}
+                _ = due.changed() => {}
+            }
+        }
+    }
+
+    /// Learns what changes.
+    async fn follow(&self) -> Ended {
+        let mut watch = self.store.watch("", self.view().rows.revision());
+        loop {
+            match watch.next().await {
+                Ok(changes) => {
+                    let mut rows = Arc::clone(&self.view().rows);
+                    Arc::make_mut(&mut rows).take(changes);
+                    self.learn(Arc::unwrap_or_clone(rows));
+                }
+                Err(StoreFault::Compacted(_)) => return Ended::Relist,
+                Err(fault) => return Ended::Fault(fault),
+            }
+        }
+    }
+
+    /// These are the rows.
+    fn learn(&self, rows: KnownRows) {
+        let before = self.view();
+        self.view.send_modify(|view| Arc::make_mut(view).rows = Arc::new(rows));
+        let after = self.view();
+        if before.standing == Standing::Joining {
+            return;
+        }
+        let (before, after) = (before.nodes(), after.nodes());
+        for node in &after {
+            match before.iter().find(|other| other.name == node.name) {
+                None => events::node_joined(&node.name, &node.row.version),
+                Some(other) if other.row.boot != node.row.boot => events::node_restarted(&node.name),
+                Some(_) => {}
+            }
+        }
+        let is_gone = |name: &str| !after.iter().any(|node| node.name == name);
+        before.iter().filter(|node| is_gone(&node.name)).for_each(|node| events::node_gone(&node.name));
+    }
+
+    /// This is how it stands; tells when that is something else.
+    fn stand(&self, standing: Standing) {
+        let changed = self.view.send_if_modified(|view| {
+            let differs = view.standing.as_str() != standing.as_str();
+            if view.standing != standing {
+                let view = Arc::make_mut(view);
+                if differs {
+                    view.since = now();
+                }
+                view.standing = standing.clone();
+            }
+            differs
+        });
+        if !changed {
+            return;
+        }
+        let view = self.view();
+        match &standing {
+            Standing::Joining => {}
+            Standing::Member => events::cluster_joined(&view.cluster, &view.node, view.nodes().len()),
+            Standing::Detached(why) => events::cluster_detached(why),
+            Standing::Refused(why) => events::cluster_refused(why),
+        }
+    }
+}

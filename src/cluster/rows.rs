@@ -1,0 +1,91 @@
+//! What rows are called, and what they say.
+//!
+//! Nodes of two versions serve side by side while one is put in the place of the other. So each row is JSON of which every reader takes what it knows, and
+//! whoever writes a row that others have written keeps what it does not know; and `meta/schema` says which version a node must understand at least. A node that
+//! does not must not join; it serves all the same.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// The version of rows that this build writes.
+pub const SCHEMA: u32 = 1;
+/// The row that says which version must be understood.
+pub const META: &str = "meta/schema";
+/// What the names of rows begin with that say who is there.
+pub const NODES: &str = "node/";
+/// What the names of rows begin with that say who is to be drained.
+pub const DRAINS: &str = "drain/";
+
+/// `meta/schema`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaRow {
+    /// The version that rows are written in.
+    pub writer: u32,
+    /// Whoever understands no more than a version before this one must not join.
+    pub min_reader: u32,
+}
+
+/// `node/NAME`: who is there. It goes with the lease of its node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRow {
+    /// Another one each time that the process starts.
+    pub boot: String,
+    /// What the folder of state is known by: a node that comes back with the same one takes its own place.
+    pub machine: String,
+    /// Of evenkeel.
+    pub version: String,
+    /// The versions of rows that it understands.
+    pub schema: [u32; 2],
+    /// In which zone it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Since when, in milliseconds since 1970, by its own clock.
+    pub since_ms: u64,
+}
+
+/// `drain/NAME`: that a node is to be drained, until somebody says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainRow {
+    /// Who has said so.
+    pub author: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// What a row says; `None`: nothing that this version understands.
+#[must_use]
+pub fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
+    serde_json::from_slice(value).ok()
+}
+
+/// A row as it is kept.
+#[must_use]
+pub fn write<T: Serialize>(row: &T) -> Vec<u8> {
+    // Rows have texts for keys, so it can't fail.
+    serde_json::to_vec(row).unwrap_or_default()
+}
+
+/// The name of the row of a node.
+#[must_use]
+pub fn node(name: &str) -> String {
+    format!("{NODES}{name}")
+}
+
+/// The name of the row that says that it is to be drained.
+#[must_use]
+pub fn drain(name: &str) -> String {
+    format!("{DRAINS}{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_takes_what_it_knows_of_a_row_of_a_later_version() {
+        let later = br#"{"boot":"b","machine":"m","version":"9","schema":[1,2],"since_ms":7,"weight":3}"#;
+        let row: NodeRow = read(later).expect("it is read");
+        assert_eq!((row.schema, row.zone), ([1, 2], None));
+        assert_eq!(read::<NodeRow>(b"{}"), None);
+        assert_eq!(read::<NodeRow>(b"\xff"), None);
+    }
+}

@@ -1,0 +1,207 @@
+//! Members of etcd, in processes that end with the test. Where there is no etcd on the machine, whoever needs one is left out; `scripts/test`
+//! installs it.
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use evenkeel::config::model::EtcdConfig;
+use evenkeel::config::{Flags, load_text};
+use fake_backend::Authority;
+use tempfile::TempDir;
+
+use super::eventually;
+
+/// Ends its child with itself: the test may be killed.
+const LEASH: &str = r#"etcd "$@" & child=$!; cat >/dev/null; kill -9 $child; wait $child"#;
+
+/// Some members that act as one.
+pub struct Etcd {
+    folder: TempDir,
+    members: Vec<Member>,
+    tls: bool,
+}
+
+struct Member {
+    name: String,
+    client: u16,
+    peer: u16,
+    process: Option<Leashed>,
+}
+
+/// A process that ends with this.
+struct Leashed {
+    shell: Child,
+    pid: u32,
+}
+
+impl Drop for Leashed {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).stderr(Stdio::null()).status();
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+/// Two ports that nobody has at this moment.
+fn ports() -> [u16; 2] {
+    let bound = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    bound.map(|socket| socket.local_addr().unwrap().port())
+}
+
+/// Whether there is one. Says so if there is none.
+#[expect(clippy::print_stderr, reason = "who runs it is to know what was left out")]
+pub fn is_there() -> bool {
+    let found = Command::new("etcd").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_there = found.is_ok();
+    if !is_there {
+        eprintln!("left out: there is no etcd on this machine (Debian: etcd-server)");
+    }
+    is_there
+}
+
+impl Etcd {
+    /// So many members, all of which know a leader.
+    pub fn start(count: usize) -> Etcd {
+        Etcd::launch(count, false)
+    }
+
+    /// The same with TLS, for clients that have a certificate.
+    pub fn start_with_tls(count: usize) -> Etcd {
+        Etcd::launch(count, true)
+    }
+
+    fn launch(count: usize, tls: bool) -> Etcd {
+        let mut said = String::new();
+        for _ in 0..5 {
+            let members = (0..count).map(|number| {
+                let [client, peer] = ports();
+                Member { name: format!("m{number}"), client, peer, process: None }
+            });
+            let mut etcd = Etcd { folder: TempDir::new().unwrap(), members: members.collect(), tls };
+            if tls {
+                etcd.write_certificates();
+            }
+            for number in 0..count {
+                etcd.begin(number);
+            }
+            // A port may have been taken by somebody else meanwhile.
+            if etcd.is_up() {
+                return etcd;
+            }
+            said = etcd.log(0);
+        }
+        panic!("etcd does not start: {said}");
+    }
+
+    fn write_certificates(&self) {
+        let authority = Authority::new("etcd's");
+        let write = |name: &str, text: &str| std::fs::write(self.path(name), text).unwrap();
+        write("ca.pem", authority.ca_pem());
+        for (name, issued) in
+            [("server", authority.issue(["127.0.0.1"])), ("client", authority.issue_client("evenkeel"))]
+        {
+            write(&format!("{name}.pem"), &issued.cert_pem);
+            write(&format!("{name}.key"), &issued.key_pem);
+        }
+    }
+
+    /// A file of the certificates: `ca.pem`, `client.pem`, `client.key`.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
+    /// Starts a member that is not there, with what it had.
+    pub fn begin(&mut self, number: usize) {
+        let all = self.members.iter().map(|one| format!("{}=http://127.0.0.1:{}", one.name, one.peer));
+        let all = all.collect::<Vec<_>>().join(",");
+        let Member { name, client, peer, .. } = &self.members[number];
+        let at = format!("{}://127.0.0.1:{client}", self.scheme());
+        let to_peers = format!("http://127.0.0.1:{peer}");
+        let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log"))).unwrap();
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", LEASH, "sh", "--name", name, "--data-dir"])
+            .arg(self.path(&format!("{name}.data")));
+        command.args(["--listen-client-urls", &at, "--advertise-client-urls", &at]);
+        command.args(["--listen-peer-urls", &to_peers, "--initial-advertise-peer-urls", &to_peers]);
+        command.args(["--initial-cluster", &all, "--initial-cluster-state", "new"]);
+        command.args(["--heartbeat-interval", "100", "--election-timeout", "1000", "--log-level", "warn"]);
+        if self.tls {
+            let file = |name: &str| self.path(name).display().to_string();
+            command.args(["--cert-file", &file("server.pem"), "--key-file", &file("server.key")]);
+            command.args(["--client-cert-auth", "--trusted-ca-file", &file("ca.pem")]);
+        }
+        command.stdin(Stdio::piped()).stdout(log.try_clone().unwrap()).stderr(log);
+        let shell = command.spawn().unwrap();
+        let mut pid = None;
+        eventually("etcd runs", || {
+            let found = Command::new("pgrep").args(["-P", &shell.id().to_string(), "-x", "etcd"]).output();
+            pid = String::from_utf8_lossy(&found.unwrap().stdout).trim().parse().ok();
+            pid.is_some()
+        });
+        self.members[number].process = Some(Leashed { shell, pid: pid.unwrap() });
+    }
+
+    /// Whether all members answer; else one of them has ended.
+    fn is_up(&self) -> bool {
+        let mut is_dead = false;
+        eventually("etcd answers, or has ended", || {
+            let is_answering = |member: &Member| {
+                let address = SocketAddr::from(([127, 0, 0, 1], member.client));
+                TcpStream::connect(address).is_ok()
+            };
+            let has_ended = |member: &Member| {
+                let process = member.process.as_ref().unwrap();
+                !Path::new(&format!("/proc/{}", process.pid)).exists()
+            };
+            is_dead = self.members.iter().any(has_ended);
+            is_dead || self.members.iter().all(is_answering)
+        });
+        !is_dead
+    }
+
+    /// What a member has logged.
+    fn log(&self, number: usize) -> String {
+        std::fs::read_to_string(self.path(&format!("m{number}.log"))).unwrap_or_default()
+    }
+
+    /// Ends a member at once; what it has stays.
+    pub fn kill(&mut self, number: usize) {
+        self.members[number].process = None;
+    }
+
+    /// URLs of all members.
+    pub fn urls(&self) -> Vec<String> {
+        let url = |member: &Member| format!("{}://127.0.0.1:{}", self.scheme(), member.client);
+        self.members.iter().map(url).collect()
+    }
+
+    /// The mapping behind `etcd:` in a config; `keys`: what else it says.
+    pub fn yaml(&self, keys: &str) -> String {
+        let tls = match self.tls {
+            true => format!(
+                ", ca_file: {}, client_cert: {}, client_key: {}",
+                self.path("ca.pem").display(),
+                self.path("client.pem").display(),
+                self.path("client.key").display()
+            ),
+            false => String::new(),
+        };
+        format!("{{endpoints: [{}]{tls}{keys}}}", self.urls().join(", "))
+    }
+
+    /// The same as the accepted form.
+    pub fn config(&self, prefix: &str) -> EtcdConfig {
+        let etcd = self.yaml(&format!(", prefix: {prefix}"));
+        let text = format!("cluster: {{name: t, etcd: {etcd}}}\nservers: [http://127.0.0.1:1]\n");
+        let loaded = load_text(&text, "t.yaml", self.folder.path(), &Flags::default(), &|_| None);
+        let cluster = loaded.unwrap().config.cluster.unwrap();
+        cluster.etcd.clone().unwrap()
+    }
+}
