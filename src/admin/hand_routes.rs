@@ -55,6 +55,9 @@ fn unsaved(fault: SaveFault) -> ProblemDocument {
     let conflict = |detail: String| ProblemDocument::plain(StatusCode::CONFLICT, detail);
     match fault {
         SaveFault::NoFile => conflict("this process has no config file that could be written".to_owned()),
+        SaveFault::OfCluster(number) => conflict(format!(
+            "what is in force is revision {number} of the cluster's config, and no file of this node: write it there, and `evenkeel apply` it"
+        )),
         SaveFault::Edited(file) => {
             conflict(format!("{file} is not what was read last; have it read (`evenkeel reload`), then save"))
         }

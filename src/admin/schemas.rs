@@ -78,8 +78,9 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Cluster",
         "cluster:string node:string store:string standing:string reason?:string for_ms:integer lease_ms:integer kept_ms:integer? \
-         revision:integer nodes:[Node]",
+         revision:integer config?:Revision nodes:[Node]",
     ),
+    ("Revision", "revision:integer author:string node:string at_ms:integer current:integer?"),
     (
         "Node",
         "name:string own:boolean version:string schema:[integer] boot:string since_ms:integer zone?:string drained_by?:string",

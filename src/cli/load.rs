@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::args::Settings;
 use super::habits;
 use super::serve::ConfigSource;
-use crate::config::{self, Files, Flags, Loaded};
+use crate::config::{self, Files, Flags, Loaded, SharedPart};
 use crate::decision::verify;
 use crate::reload::running::TextsLoader;
+use crate::reload::together::SharedReading;
 
 /// Loads the config that flags and file amount to.
 pub(super) fn config(settings: &Settings) -> anyhow::Result<Loaded> {
@@ -48,6 +49,7 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
     ConfigSource {
         file: path.clone(),
         texts: path.map(|path| with_texts(path, settings.flags())),
+        shared: shared(settings),
         loader: Arc::new(move || again(&again_settings)),
         text: Arc::new(move |text, name, fence| {
             let env = |name: &str| std::env::var(name).ok();
@@ -63,6 +65,26 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
             Ok(verify(loaded)?)
         }),
     }
+}
+
+/// How configs of a cluster are read; `None`: there is no file that says what is this node's own.
+fn shared(settings: &Settings) -> Option<SharedReading> {
+    let path = file(settings).filter(|path| !is_input(path))?;
+    let env = |name: &str| std::env::var(name).ok();
+    let (flags, own) = (settings.flags(), path.clone());
+    let of_file = path.clone();
+    Some(SharedReading {
+        shared: Arc::new(move |text| Ok(verify(config::load_shared(&own, text, &flags, &env)?)?)),
+        own: Arc::new(move || part(&config::text_of(&of_file)?, &of_file)),
+        part: Arc::new(move |text| part(text, &path)),
+        cache: None,
+    })
+}
+
+fn part(text: &str, path: &Path) -> anyhow::Result<SharedPart> {
+    let env = |name: &str| std::env::var(name).ok();
+    let part = config::shared_part(text, path, &env);
+    part.map_err(|uncut| anyhow::anyhow!("{}: {uncut}", path.display()))
 }
 
 /// The file as if other texts were in it and in those that it includes.

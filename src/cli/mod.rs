@@ -6,6 +6,7 @@ mod completions;
 mod demo;
 mod exit_code;
 mod habits;
+mod joining;
 mod json_events;
 mod load;
 mod logging;

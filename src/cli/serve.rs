@@ -9,12 +9,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
+use super::joining;
 use super::start_fault::located;
 use crate::acme::{KeptShelves, OrderDesk};
 use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, Desk, TextLoader};
-use crate::cluster::node::{ClusterNode, NodeFacts};
 use crate::config::Loaded;
-use crate::config::model::ClusterConfig;
 use crate::config::model::Config;
 use crate::discover::Discovery;
 use crate::events;
@@ -22,15 +21,13 @@ use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
 use crate::net::now;
 use crate::reload::Reloader;
-use crate::reload::begun::{Begun, now_ms};
+use crate::reload::begun::Begun;
 use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
+use crate::reload::together::{SharedReading, Together};
 use crate::reload::trial::replacement::clear_leftovers;
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::local::{LockedFolder, Unlocked};
-use crate::store::shared::chosen::ChosenStore;
-use crate::store::shared::embedded::EmbeddedStore;
-use crate::store::shared::etcd::EtcdStore;
 use crate::store::{LocalStore, Store};
 use crate::tls::KeptCertificates;
 use crate::watch::Watcher;
@@ -43,6 +40,8 @@ pub(super) struct ConfigSource {
     pub(super) loader: Loader,
     /// Reads a text in its place.
     pub(super) text: TextLoader,
+    /// Reads what nodes of a cluster share; `None`: there is no file that says what is this node's own.
+    pub(super) shared: Option<SharedReading>,
     /// Reads the file as if other texts were in it; `None`: it can't be written.
     pub(super) texts: Option<TextsLoader>,
 }
@@ -66,13 +65,25 @@ pub(super) fn run(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::R
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
 pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<Server> {
-    let ConfigSource { file, loader, text, texts } = source;
+    let ConfigSource { file, loader, text, shared, texts } = source;
     let folders = UsualFolders::here();
     let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &folders);
     let state = state_folder(&whereabouts)?;
     let is_fleeting = whereabouts.state.is_private();
     loaded.files.written().paths().flat_map(clear_leftovers).for_each(|path| events::leftover_removed(&path));
     let discovery = Arc::new(Discovery::new(now));
+    let lasting = state.as_ref().ok().filter(|_| !is_fleeting);
+    let cluster = loaded.config.cluster.clone();
+    let cluster = cluster.map(|cluster| Arc::new(joining::node(&cluster, lasting)));
+    let reading = shared.filter(|_| cluster.is_some()).map(|reading| SharedReading {
+        cache: lasting.map(|folder| folder.path().join(joining::cache(cluster.as_deref()))),
+        ..reading
+    });
+    let (loaded, revision) = match (&cluster, &reading) {
+        (Some(node), Some(reading)) => joining::begin(node, reading, loaded),
+        _ => (loaded, None),
+    };
+    let together = cluster.clone().zip(reading).map(|(node, reading)| Together::new(node, reading, revision));
     let begun = Begun::load(discovery.meet_first(loaded)?, store(&state, LocalStore::OVERLAY));
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);
@@ -106,7 +117,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
         }));
         let mut hangups = signal(SignalKind::hangup())?;
         let running = RunningConfig::new(server.reloader(), loader, tune, begun).with_files(texts);
-        let running = running.with_discovery(discovery);
+        let running = running.with_discovery(discovery).together(together);
         let running = Arc::new(match place {
             Some(place) => running.lying_at(place),
             None => running,
@@ -132,11 +143,11 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             OrderDesk::open(folder.path(), Box::new(LocalStore::new(folder, LocalStore::ACME)))
         });
         server.order_certificates(desk);
-        let cluster = config.cluster.as_ref().map(|cluster| {
-            let node = Arc::new(together(cluster, &state, is_fleeting));
-            server.join(&node);
-            node
-        });
+        if let Some(node) = &cluster {
+            server.join(node);
+            let sharing = Arc::clone(&running);
+            control.spawn(again("the cluster's config", async move || sharing.follow_cluster().await));
+        }
         let has_rest = state.as_ref().is_ok_and(|folder| folder.has(LocalStore::WEBHOOKS));
         server.tell_webhooks(&node, move || store(&state, LocalStore::WEBHOOKS), has_rest)?;
         let watched = Arc::clone(&running);
@@ -180,47 +191,6 @@ type StateFolder = Result<Arc<LockedFolder>, String>;
 /// What was issued before of certificates that a config orders.
 fn kept(folder: &StateFolder, config: &Config) -> Option<Box<dyn KeptCertificates>> {
     Some(Box::new(KeptShelves::of(folder.as_ref().ok()?.path(), &config.acme)))
-}
-
-/// This process as a node of its cluster.
-fn together(config: &ClusterConfig, state: &StateFolder, is_fleeting: bool) -> ClusterNode {
-    let boot = format!("{:016x}", rand::random::<u64>());
-    let kept = state.as_ref().ok().filter(|_| !is_fleeting);
-    let machine = kept.and_then(|folder| folder.identity(rand::random()));
-    let facts = NodeFacts {
-        name: config.node.clone().unwrap_or_else(host_name),
-        machine: machine.unwrap_or_else(|| boot.clone()),
-        boot,
-        zone: None,
-        since_ms: now_ms(),
-    };
-    let store = match &config.etcd {
-        Some(etcd) => ChosenStore::Etcd(EtcdStore::new(etcd)),
-        None => ChosenStore::Embedded(embedded(kept)),
-    };
-    ClusterNode::new(config, facts, store)
-}
-
-/// What a cluster of one shares with itself.
-fn embedded(folder: Option<&Arc<LockedFolder>>) -> EmbeddedStore {
-    let kept =
-        folder.map(|folder| EmbeddedStore::kept_in(Box::new(LocalStore::new(folder, LocalStore::CLUSTER))));
-    match kept {
-        Some(Ok(store)) => store,
-        Some(Err(reason)) => {
-            events::cluster_unkept(&reason);
-            EmbeddedStore::fleeting()
-        }
-        None => EmbeddedStore::fleeting(),
-    }
-}
-
-/// What this machine is called, as far as it is a name for a node.
-fn host_name() -> String {
-    let read = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let name: String = read.trim().chars().filter(|c| fits(*c)).take(64).collect();
-    if name.is_empty() { "node".to_owned() } else { name }
 }
 
 /// Where something is kept: in the journal of this name.

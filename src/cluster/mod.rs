@@ -6,5 +6,8 @@
 
 pub mod membership;
 pub mod node;
+pub mod packed;
+pub mod proposing;
+pub mod revision;
 pub mod rows;
 pub mod view;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::membership::{Standing, beat, deadline, refusal};
 use super::rows::{self, META, NodeRow, SCHEMA, SchemaRow};
 use super::view::{ClusterView, KnownRows};
-use crate::config::model::ClusterConfig;
+use crate::config::model::{ClusterConfig, ClusterKey};
 use crate::events;
 use crate::net::now;
 use crate::store::shared::chosen::ChosenStore;
@@ -25,6 +25,11 @@ use crate::tick::Tick;
 
 /// Before the next attempt to join, and after many in vain.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// Whom a process that starts asks, and for how long it waits.
+const LOOKS: [(ListedFrom, Duration); 2] = [
+    (ListedFrom::Majority, Duration::from_millis(1200)),
+    (ListedFrom::OneMember, Duration::from_millis(600)),
+];
 /// How long the end of the process waits until others know of it.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -48,6 +53,7 @@ pub struct NodeFacts {
 pub struct ClusterNode {
     store: ChosenStore,
     lease: Duration,
+    key: Option<Arc<ClusterKey>>,
     row: NodeRow,
     view: watch::Sender<Arc<ClusterView>>,
     /// What it has lent of the store. Only [`ClusterNode::keep`] changes it.
@@ -88,7 +94,8 @@ impl ClusterNode {
             rows: Arc::default(),
         };
         let view = watch::Sender::new(Arc::new(view));
-        ClusterNode { store, lease: config.lease, row, view, lent: Mutex::default() }
+        let (lease, key) = (config.lease, config.key.clone());
+        ClusterNode { store, lease, key, row, view, lent: Mutex::default() }
     }
 
     /// What it knows.
@@ -113,6 +120,38 @@ impl ClusterNode {
     #[must_use]
     pub fn lease(&self) -> Duration {
         self.lease
+    }
+
+    /// What this start of the node is known by.
+    #[must_use]
+    pub fn boot(&self) -> &str {
+        &self.row.boot
+    }
+
+    /// Whether what is secret can be shared.
+    #[must_use]
+    pub fn seals(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// What the store has, as far as that can be found out soon: of a majority, or else of one that is cut off. Nobody knows of this node yet.
+    pub async fn look(&self) -> Option<KnownRows> {
+        for (from, patience) in LOOKS {
+            if let Ok(Ok(listing)) = tokio::time::timeout(patience, self.store.list("", from)).await {
+                return Some(KnownRows::of(listing));
+            }
+        }
+        None
+    }
+
+    /// What secrets are sealed with.
+    pub(super) fn key(&self) -> Option<&ClusterKey> {
+        self.key.as_deref()
+    }
+
+    /// What it has lent of the store.
+    pub(super) fn lent(&self) -> Option<LeaseNumber> {
+        *self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does `transaction` if its conditions hold.

@@ -50,6 +50,12 @@ impl KnownRows {
         self.get(name).map_or(0, |row| row.changed)
     }
 
+    /// The names of rows that begin with `prefix`.
+    pub fn names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        let from = self.rows.range(prefix.to_owned()..);
+        from.map(|(name, _)| name.as_str()).take_while(move |name| name.starts_with(prefix))
+    }
+
     /// What the rows say whose names begin with `prefix`, by what is behind it. Rows that this version does not understand are left out.
     pub fn all<'a, T: serde::de::DeserializeOwned>(
         &'a self,

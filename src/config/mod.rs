@@ -23,6 +23,7 @@ mod raw;
 mod report;
 mod save;
 mod schema;
+mod shared;
 mod slips;
 mod snippet;
 mod strangers;
@@ -57,6 +58,9 @@ pub use save::{
 };
 pub use save::{rewrite, sources};
 pub use schema::schema;
+pub use shared::{
+    InlineSecret, NODE_KEYS, SharedPart, SharedText, Uncut, is_of_node, load_shared, shared_part, shared_rows,
+};
 pub use test_place::{FailedTest, TestPlace};
 pub use token_file::token_file_faults;
 pub use validate::BackendRules;
@@ -176,6 +180,18 @@ pub fn load(
     }
 }
 
+/// What is in a file.
+///
+/// # Errors
+/// It can't be read, in the words of every other problem with a config.
+pub fn text_of(path: &Path) -> Result<String, Problems> {
+    include::read(path, FILE_MAX).map_err(|fault| {
+        let mut report = Report::about(&path.display().to_string(), "");
+        fault.tell(path, None, &mut report);
+        report.finish()
+    })
+}
+
 /// Loads a file as if these texts were in it and in those that it includes; what has none is read.
 ///
 /// # Errors
@@ -289,7 +305,7 @@ fn load_source(
 pub fn instance_in(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> model::Instance {
     let Ok(text) = include::read(path, FILE_MAX) else { return model::Instance::default() };
     let mut report = Report::new(vec![SourceFile::new(path, &text)]);
-    let Some(gathered) = include::gather(&mut report, &Instead::new(), env) else {
+    let Some(gathered) = include::gather(&mut report, 0, &Instead::new(), env) else {
         return model::Instance::default();
     };
     let raw = raw::walk(&gathered.roots, gathered.included, &mut raw::Reader::new(&mut report));
@@ -306,7 +322,7 @@ fn load_once(
 ) -> Result<Loaded, Problems> {
     let mut report = Report::behind(fence, vec![main]);
     report.files = files;
-    let Some(gathered) = include::gather(&mut report, instead, env) else {
+    let Some(gathered) = include::gather(&mut report, 0, instead, env) else {
         return Err(report.finish());
     };
     let (roots, has_included) = (gathered.roots, !gathered.included.is_empty());

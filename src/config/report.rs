@@ -59,8 +59,8 @@ impl Report {
         let guard = self.guard.as_mut();
         let is_fine = guard.is_none_or(|guard| guard.admits(path, using, is_pattern, place));
         if let (false, Some(place)) = (is_fine, place) {
-            // In the words of every other problem with a file.
-            self.at(place, "");
+            let words = self.guard.as_ref().map(|guard| guard.words(path, using)).unwrap_or_default();
+            self.at(place, words);
         }
         is_fine
     }
@@ -79,7 +79,19 @@ impl Report {
 
     /// It came from afar.
     pub(super) fn is_guarded(&self) -> bool {
-        self.guard.is_some()
+        self.guard.as_ref().is_some_and(Guard::is_discreet)
+    }
+
+    /// From this file on they are the node's own, and may name what they like.
+    pub(super) fn trust_from(&mut self, number: u16) {
+        if let Some(guard) = &mut self.guard {
+            guard.trusted = number;
+        }
+    }
+
+    /// Where secrets stand.
+    pub(super) fn secrets(&self) -> &[Place] {
+        &self.secrets
     }
 
     /// It names what it may not, so nothing of what it names is to be opened.
@@ -195,7 +207,9 @@ impl Report {
         });
         if let Some(guard) = &self.guard {
             self.list.iter_mut().for_each(|problem| guard.mask(problem));
-            self.sources.truncate(1);
+            if guard.is_discreet() {
+                self.sources.truncate(1);
+            }
         }
         // A stable sort keeps the order of discovery at one place.
         self.list.sort_by_key(order);

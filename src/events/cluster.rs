@@ -1,7 +1,7 @@
 //! What is told of the processes that act as one.
 
 use super::kind::EventKind;
-use super::wording::{name, sentence};
+use super::wording::{listed, name, sentence};
 
 /// Logs that this node is one of its cluster, of which it knows so many nodes.
 pub fn cluster_joined(cluster: &str, node: &str, nodes: usize) {
@@ -75,4 +75,110 @@ pub fn node_restarted(node: &str) {
 /// Logs that there is one less.
 pub fn node_gone(node: &str) {
     tracing::warn!(kind = EventKind::NodeGone.name(), node, "node {} is gone", name(node));
+}
+
+/// Logs that another revision of the cluster's config is in force here.
+pub fn revision_in_force(number: u64, who: &str, at: &str, differing: &[String]) {
+    let (count, all) = (differing.len(), differing.join("\n"));
+    tracing::info!(
+        kind = EventKind::RevisionInForce.name(),
+        revision = number,
+        who,
+        node = at,
+        differing = count,
+        keys = all,
+        "revision {number} of the cluster's config, by {} on {}: {}",
+        name(who),
+        name(at),
+        listed(differing)
+    );
+}
+
+/// Logs that the store names no revision any more.
+pub fn revision_gone(number: u64) {
+    tracing::error!(
+        kind = EventKind::RevisionLost.name(),
+        revision = number,
+        "the cluster's store has no config any more: revision {number} stays in force; `evenkeel apply` gives it one"
+    );
+}
+
+/// Logs that it names one that is older than what is in force.
+pub fn revision_behind(number: u64, behind: u64) {
+    tracing::error!(
+        kind = EventKind::RevisionLost.name(),
+        revision = number,
+        behind,
+        "the cluster's store has gone back to revision {behind}: revision {number} stays in force; `evenkeel apply` gives it another"
+    );
+}
+
+/// Logs that the revision that it names can't be read.
+pub fn revision_unread(number: u64, reason: &str) {
+    tracing::error!(
+        kind = EventKind::RevisionLost.name(),
+        revision = number,
+        reason,
+        "{}",
+        sentence(&format!("revision {number} of the cluster's config can't be read: "), &[], "", reason, "")
+    );
+}
+
+/// Logs that a revision is not kept on the disk of this node.
+pub fn revision_unkept(number: u64, reason: &str) {
+    tracing::warn!(
+        kind = EventKind::RevisionLost.name(),
+        revision = number,
+        reason,
+        "{}",
+        sentence(&format!("revision {number} can't be kept in state_dir: "), &[], "", reason, "")
+    );
+}
+
+/// Logs that the first revision can't be made of this node's file.
+pub fn unseeded(reason: &str) {
+    tracing::error!(
+        kind = EventKind::RevisionLost.name(),
+        reason,
+        "{}",
+        sentence("this node's file can't be the cluster's config: ", &[], "", reason, "")
+    );
+}
+
+/// Logs that this node's own file says something else than what is in force.
+pub fn file_differs(number: u64, differing: &[String]) {
+    let (count, all) = (differing.len(), differing.join("\n"));
+    tracing::warn!(
+        kind = EventKind::FileDiffers.name(),
+        revision = number,
+        differing = count,
+        keys = all,
+        "this node's file is not revision {number}, which is in force: {}",
+        listed(differing)
+    );
+}
+
+/// Logs what this node thinks of a config that is proposed.
+pub fn proposal_judged(who: &str, at: &str, problem: Option<&str>) {
+    match problem {
+        None => tracing::debug!(who, node = at, "a config is proposed that this node would take"),
+        Some(problem) => tracing::warn!(
+            kind = EventKind::ProposalRefused.name(),
+            who,
+            node = at,
+            reason = problem,
+            "{}",
+            sentence("this node would not take a config proposed on ", &[at], ": ", problem, "")
+        ),
+    }
+}
+
+/// Logs that what is proposed can't be read.
+pub fn proposal_unread(reason: &str) {
+    tracing::warn!(
+        kind = EventKind::ProposalRefused.name(),
+        reason,
+        "{}",
+        sentence("a config is proposed that can't be read: ", &[], "", reason, "")
+    );
 }

@@ -25,6 +25,7 @@ pub mod plan;
 pub mod planning;
 pub mod running;
 pub mod save;
+pub mod together;
 pub mod trial;
 
 use std::collections::HashSet;

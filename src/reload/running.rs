@@ -23,6 +23,7 @@ use super::fault::Fault;
 use super::kept::KeptOverlay;
 use super::objects::objects;
 use super::plan::{Plan, PlanVerdict, PlannedEnd};
+use super::together::sharing::Together;
 use super::trial::view::{ConfigTrial, TrialView};
 use super::{Refused, Reloaded, Reloader};
 use crate::config::model::{EventFormat, LogLevel, WatchMode};
@@ -67,6 +68,8 @@ pub struct RunningConfig {
     pub(super) blocks: Arc<Blocks>,
     /// What is known of names whose addresses are backends.
     pub(super) discovery: Arc<Discovery>,
+    /// The nodes that it shares its config with; `None`: it stands alone.
+    pub(super) together: Option<Together>,
 }
 
 /// What has become of the turns so far.
@@ -107,6 +110,15 @@ pub(super) enum Occasion<'a> {
     Rollback(&'a str),
     /// DNS names other backends.
     Found,
+    /// The nodes of the cluster have agreed on another one.
+    Revision {
+        /// Its number.
+        number: u64,
+        /// Who has proposed it.
+        who: &'a str,
+        /// On which node.
+        node: &'a str,
+    },
 }
 
 impl ConfigInForce {
@@ -167,6 +179,7 @@ impl RunningConfig {
             by_hand,
             blocks,
             discovery,
+            together: None,
         }
     }
 
@@ -199,6 +212,14 @@ impl RunningConfig {
     /// # Errors
     /// It is refused; nothing has changed.
     pub async fn reload(&self) -> ReloadOutcome {
+        match &self.together {
+            Some(together) => self.reload_together(together).await,
+            None => self.reload_own().await,
+        }
+    }
+
+    /// The same of what is this node's own.
+    pub(super) async fn reload_own(&self) -> ReloadOutcome {
         self.again(async |force| match &force.trial {
             None => self.turn(force, Occasion::Reload).await,
             Some(trial) => {
@@ -215,6 +236,9 @@ impl RunningConfig {
     /// # Errors
     /// It is refused; nothing has changed.
     pub async fn reload_changed(&self) -> ReloadOutcome {
+        if let Some(together) = &self.together {
+            return self.reload_together(together).await;
+        }
         self.again(async |force| match force.trial.clone() {
             None => self.turn(force, Occasion::Reload).await,
             Some(trial) => self.turn_on_trial(force, &trial).await,
@@ -239,7 +263,9 @@ impl RunningConfig {
     /// inside of the control runtime.
     pub async fn plan(&self, read: Option<Loader>) -> Plan {
         let last = self.last.lock().await;
-        let read = read.as_ref().unwrap_or(&self.loader);
+        let own = self.together.as_ref().filter(|together| together.in_force().is_some());
+        let own = own.map(Together::own_as_shared);
+        let read = read.as_ref().or(own.as_ref()).unwrap_or(&self.loader);
         match self.read(read, Files::default()).await.0 {
             Ok(loaded) => {
                 let loaded = self.discovery.expand(&Arc::new(loaded)).loaded;
@@ -253,7 +279,9 @@ impl RunningConfig {
     }
 
     pub(super) async fn turn(&self, force: &mut ConfigInForce, occasion: Occasion<'_>) -> ReloadOutcome {
-        let (read, files) = self.read(&self.loader, force.file.files.clone()).await;
+        let shared = self.together.as_ref().and_then(Together::again);
+        let loader = shared.as_ref().unwrap_or(&self.loader);
+        let (read, files) = self.read(loader, force.file.files.clone()).await;
         let applied = match read {
             Ok(loaded) => self.take(Arc::new(loaded), force, occasion).await,
             Err(refusal) => Err(refusal),
@@ -304,7 +332,9 @@ impl RunningConfig {
         occasion: Occasion<'_>,
     ) -> Result<Plan, Refusal> {
         let is_on_trial = match occasion {
-            Occasion::Reload | Occasion::Reread | Occasion::Found => force.trial.is_some(),
+            Occasion::Reload | Occasion::Reread | Occasion::Found | Occasion::Revision { .. } => {
+                force.trial.is_some()
+            }
             // Also one without a time, until its file is replaced: what it ends is not lost if that fails, or a crash comes before.
             Occasion::Apply { .. } => true,
             Occasion::Rollback(_) => false,
@@ -324,6 +354,9 @@ impl RunningConfig {
             Occasion::Rollback(why) => events::rolled_back(why, &plan.lines()),
             Occasion::Found if plan.verdict == PlanVerdict::Unchanged => {}
             Occasion::Found => events::backends_found(&plan.lines()),
+            Occasion::Revision { number, who, node } => {
+                events::revision_in_force(number, who, node, &plan.lines());
+            }
         }
         self.tell_swap(&reloaded);
         // Once is enough.

@@ -13,6 +13,7 @@ use super::begun::now_ms;
 use super::difference::difference;
 use super::kept::{Unkept, is_full};
 use super::running::{ConfigInForce, Occasion, Refusal, RunningConfig, TextsLoader};
+use super::together::sharing::Together;
 use super::trial::replacement::Replacement;
 use crate::config::{
     ChangedLine, Instead, Loaded, Rewritten, SourceText, Unwritten, Wanted, rewrite, sources,
@@ -56,6 +57,8 @@ pub struct LeftEntry {
 pub enum SaveFault {
     /// There is no file.
     NoFile,
+    /// What is in force is the cluster's config, of this revision.
+    OfCluster(u64),
     /// This file is not what was read when the config in force was.
     Edited(Arc<str>),
     /// All that somebody has to write himself.
@@ -94,6 +97,9 @@ impl RunningConfig {
         force: &mut ConfigInForce,
         author: &Author,
     ) -> Result<SaveReport, SaveFault> {
+        if let Some(row) = self.together.as_ref().and_then(Together::in_force) {
+            return Err(SaveFault::OfCluster(row.number));
+        }
         let loader = self.texts.clone().ok_or(SaveFault::NoFile)?;
         if let Some(trial) = &force.trial {
             return Err(SaveFault::OnTrial(trial.view.refusal()));

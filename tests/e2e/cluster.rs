@@ -19,7 +19,7 @@ fn start(etcd: &Etcd, node: &str) -> Process {
     Process::start(&config(Some(etcd), node, ""), 1)
 }
 
-fn report(process: &Process) -> Value {
+pub fn report(process: &Process) -> Value {
     let output = process.command(&["cluster", "status", "--json"]);
     serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
@@ -34,11 +34,11 @@ fn members(process: &Process) -> Vec<String> {
     nodes.iter().map(|node| node["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn comes_to(process: &Process, wanted: &[&str]) {
+pub fn comes_to(process: &Process, wanted: &[&str]) {
     eventually(&format!("it is {wanted:?}"), || members(process) == wanted);
 }
 
-fn text(process: &Process, words: &[&str]) -> String {
+pub fn text(process: &Process, words: &[&str]) -> String {
     String::from_utf8(process.command(words).stdout).unwrap()
 }
 

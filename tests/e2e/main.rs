@@ -43,6 +43,7 @@ mod causes;
 mod certificate_routes;
 mod clients;
 mod cluster;
+mod cluster_config;
 mod cluster_store;
 mod compress;
 mod compress_kept;

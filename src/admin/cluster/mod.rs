@@ -30,7 +30,8 @@ fn node(api: &Api) -> Result<&Arc<ClusterNode>, ProblemDocument> {
 /// `GET` of it.
 pub(super) fn cluster(api: &Api) -> AdminOutcome {
     let node = node(api)?;
-    Ok(ok(&ClusterReport::of(node, &node.view(), now())))
+    let in_force = api.running.revision();
+    Ok(ok(&ClusterReport::of(node, &node.view(), in_force.as_deref(), now())))
 }
 
 /// Has a node drained (`is_wanted`), or not any more.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::node::ClusterNode;
+use crate::cluster::revision::{RevisionRow, current};
 use crate::cluster::view::{ClusterView, KnownNode};
 use crate::tick::Tick;
 
@@ -30,8 +31,26 @@ pub struct ClusterReport {
     pub kept_ms: Option<u64>,
     /// Up to which change of what is shared it knows everything.
     pub revision: u64,
+    /// The config that is shared, as it is in force on this node; absent: its own file is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<RevisionReport>,
     /// The nodes, as they were known last.
     pub nodes: Vec<NodeReport>,
+}
+
+/// A revision of the config.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionReport {
+    /// Its number, from 1.
+    pub revision: u64,
+    /// Who has proposed it.
+    pub author: String,
+    /// On which node.
+    pub node: String,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The one that the store names.
+    pub current: Option<u64>,
 }
 
 /// A node.
@@ -60,8 +79,21 @@ pub struct NodeReport {
 impl ClusterReport {
     /// Of what `node` knows.
     #[must_use]
-    pub fn of(node: &ClusterNode, view: &ClusterView, now: Tick) -> ClusterReport {
+    pub fn of(
+        node: &ClusterNode,
+        view: &ClusterView,
+        in_force: Option<&RevisionRow>,
+        now: Tick,
+    ) -> ClusterReport {
+        let config = in_force.map(|row| RevisionReport {
+            revision: row.number,
+            author: row.author.clone(),
+            node: row.node.clone(),
+            at_ms: row.at_ms,
+            current: current(&view.rows),
+        });
         ClusterReport {
+            config,
             cluster: view.cluster.to_string(),
             node: view.node.to_string(),
             store: node.engine().to_owned(),

@@ -71,5 +71,5 @@ fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Res
 fn never() -> ConfigSource {
     let loader: Loader = Arc::new(|| anyhow::bail!("the demo has no config file to read again"));
     let text: TextLoader = Arc::new(|_, _, _| anyhow::bail!("the demo serves its own config and no other"));
-    ConfigSource { file: None, loader, text, texts: None }
+    ConfigSource { file: None, loader, text, shared: None, texts: None }
 }

@@ -7,7 +7,7 @@ use hyper::Method;
 
 use super::answered;
 use super::ask::AdminQuestion;
-use crate::admin::cluster::report::{ClusterReport, NodeReport};
+use crate::admin::cluster::report::{ClusterReport, NodeReport, RevisionReport};
 use crate::admin::exchange::percent::encoded;
 use crate::cli::args::cluster::{ClusterCommand, NodeOptions};
 use crate::cli::args::running::AskOptions;
@@ -52,13 +52,32 @@ fn drain(options: &NodeOptions, method: Method) -> anyhow::Result<ExitCode> {
 }
 
 fn status_text(report: &ClusterReport) -> String {
-    let ClusterReport { cluster, node, store, standing, reason, for_ms, revision, kept_ms, nodes, .. } =
-        report;
+    let ClusterReport {
+        cluster,
+        node,
+        store,
+        standing,
+        reason,
+        for_ms,
+        revision,
+        config,
+        kept_ms,
+        nodes,
+        ..
+    } = report;
     let span = |ms: &u64| humantime::format_duration(Duration::from_secs(ms / 1000)).to_string();
     let reason = reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let kept = kept_ms.as_ref().map_or_else(|| "never".to_owned(), |ms| format!("{} ago", span(ms)));
+    let config = match config {
+        None => "config: this node's own file".to_owned(),
+        Some(RevisionReport { revision, author, node, current, .. }) => {
+            let other = current.filter(|current| current != revision);
+            let other = other.map_or_else(String::new, |other| format!("; the cluster has {other}"));
+            format!("config: revision {revision}, by {author} on {node}{other}")
+        }
+    };
     format!(
-        "cluster {cluster}, kept by {store}\nnode {node}: {standing} for {}{reason}\nlease kept alive {kept}, {} known, revision {revision}\n",
+        "cluster {cluster}, kept by {store}\nnode {node}: {standing} for {}{reason}\nlease kept alive {kept}, {} known, change {revision}\n{config}\n",
         span(for_ms),
         match nodes.len() {
             1 => "1 node".to_owned(),

@@ -119,11 +119,21 @@ impl PathUse {
 /// All that a config names.
 pub type NamedPaths = BTreeSet<(PathUse, PathBuf)>;
 
-/// What a config from afar may name.
+/// What a config from elsewhere may name.
 #[derive(Clone, Debug)]
 pub struct Fence {
     folder: Option<PathBuf>,
     in_force: NamedPaths,
+    from: FenceSide,
+}
+
+/// Where a config comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) enum FenceSide {
+    /// Somebody sends it who is told nothing of this machine.
+    Afar,
+    /// The nodes of a cluster share it, whose operators may know what each of them says.
+    Cluster,
 }
 
 impl Fence {
@@ -131,15 +141,40 @@ impl Fence {
     #[must_use]
     pub fn around(in_force: NamedPaths, config: Option<&Path>) -> Fence {
         let folder = config.and_then(Path::parent).map(Path::to_owned);
-        Fence { folder, in_force }
+        Fence { folder, in_force, from: FenceSide::Afar }
+    }
+
+    /// Around the folder of the node's own file: for what the nodes of a cluster share.
+    pub(in crate::config) fn below(own: &Path) -> Fence {
+        let folder = own.parent().map(Path::to_owned);
+        Fence { folder, in_force: NamedPaths::new(), from: FenceSide::Cluster }
     }
 
     /// Whether it may be named for this. Looks at no file outside of the folder, but where a link leads.
     fn admits(&self, path: &Path, using: PathUse, is_pattern: bool) -> bool {
+        if self.from == FenceSide::Cluster {
+            return using != PathUse::Program && self.leads_inside(path);
+        }
         if self.in_force.contains(&(using, path.to_owned())) {
             return true;
         }
         using.may_be_new() && !is_pattern && self.lies_inside(path)
+    }
+
+    /// Whether a path is below the folder, be there something or not; where there is, links are followed.
+    fn leads_inside(&self, path: &Path) -> bool {
+        let folder = self
+            .folder
+            .as_deref()
+            .map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+        let Some(folder) = folder.and_then(|folder| folder.canonicalize().ok()) else { return false };
+        let Ok(whole) = std::path::absolute(path) else { return false };
+        if whole.components().any(|part| part == Component::ParentDir) {
+            return false;
+        }
+        // Of a file to come, or of a pattern, what is there of its folder says where it will be.
+        let there = whole.ancestors().find_map(|part| part.canonicalize().ok());
+        there.is_some_and(|there| there.starts_with(&folder))
     }
 
     fn lies_inside(&self, path: &Path) -> bool {
@@ -167,6 +202,8 @@ pub(in crate::config) struct Guard {
     brought: HashMap<u16, Place>,
     /// Something is named that may not be.
     pub(in crate::config) is_breached: bool,
+    /// From this file on they are the node's own, which may name what they like.
+    pub(in crate::config) trusted: u16,
 }
 
 /// All that is said of a file.
@@ -176,7 +213,7 @@ const NOTE: &str = "a config from afar names files that the config in force name
 
 impl Guard {
     pub(in crate::config) fn new(fence: Fence) -> Guard {
-        Guard { fence, places: Vec::new(), brought: HashMap::new(), is_breached: false }
+        Guard { fence, places: Vec::new(), brought: HashMap::new(), is_breached: false, trusted: u16::MAX }
     }
 
     /// Whether what is named at `place` may be.
@@ -187,6 +224,9 @@ impl Guard {
         is_pattern: bool,
         place: Option<Place>,
     ) -> bool {
+        if place.is_some_and(|place| place.file >= self.trusted) {
+            return true;
+        }
         self.places.extend(place);
         let is_fine = self.fence.admits(path, using, is_pattern);
         self.is_breached |= !is_fine;
@@ -204,8 +244,30 @@ impl Guard {
         self.brought.get(&place.file).copied().unwrap_or(place)
     }
 
+    /// What is said of something that may not be named.
+    pub(in crate::config) fn words(&self, path: &Path, using: PathUse) -> String {
+        match self.fence.from {
+            // In the words of every other problem with a file.
+            FenceSide::Afar => String::new(),
+            FenceSide::Cluster if using == PathUse::Program => {
+                "this names a program, which what is shared may not".to_owned()
+            }
+            FenceSide::Cluster => {
+                format!("`{}` is not below the folder of this node's own file", path.display())
+            }
+        }
+    }
+
+    /// Nothing is told of this machine.
+    pub(in crate::config) fn is_discreet(&self) -> bool {
+        self.fence.from == FenceSide::Afar
+    }
+
     /// What is left of a problem that is about a file.
     pub(in crate::config) fn mask(&self, problem: &mut Problem) {
+        if !self.is_discreet() {
+            return;
+        }
         let Some(place) = problem.place else { return };
         if place.file == 0 && !self.places.contains(&place) {
             return;

@@ -39,13 +39,14 @@ pub(super) struct Gathered {
     pub(super) is_whole: bool,
 }
 
-/// Reads the file that the report is about and all that it includes. `None`: one of them is no YAML.
+/// Reads the file of this number and all that it includes. `None`: one of them is no YAML.
 pub(super) fn gather(
     report: &mut Report,
+    number: u16,
     instead: &Instead,
     environment: Environment<'_>,
 ) -> Option<Gathered> {
-    let main = report.source(0);
+    let main = report.source(number);
     let (text, identity) = (Arc::clone(&main.text), identity(&main.path));
     let left = FILE_MAX.saturating_sub(text.len() as u64);
     let gathered = Gathered { roots: Vec::new(), included: Vec::new(), is_whole: true };
@@ -56,12 +57,12 @@ pub(super) fn gather(
         backends: BackendFiles { instead, environment, known: HashMap::new() },
         gathered,
         seen: HashSet::from([identity.clone()]),
-        chain: vec![(identity, 0)],
+        chain: vec![(identity, number)],
         left,
         is_yaml: true,
         is_over: false,
     };
-    reading.take(&text, 0);
+    reading.take(&text, number);
     reading.is_yaml.then_some(reading.gathered)
 }
 

@@ -94,6 +94,9 @@ impl RunningConfig {
     /// # Errors
     /// Nothing has changed.
     pub async fn apply_text(&self, ask: ApplyAsk) -> Result<Applied, ApplyFault> {
+        if let Some(together) = &self.together {
+            return self.apply_together(together, ask).await;
+        }
         let mut last = self.last.lock().await;
         let outcome = self.apply_in_turn(&mut last.force, ask).await;
         self.show(&last.force);

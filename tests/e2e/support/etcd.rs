@@ -176,6 +176,13 @@ impl Etcd {
         self.members[number].process = None;
     }
 
+    /// Ends a member, and begins it with nothing.
+    pub fn wipe(&mut self, number: usize) {
+        self.kill(number);
+        std::fs::remove_dir_all(self.path(&format!("m{number}.data"))).unwrap();
+        self.begin(number);
+    }
+
     /// URLs of all members.
     pub fn urls(&self) -> Vec<String> {
         let url = |member: &Member| format!("{}://127.0.0.1:{}", self.scheme(), member.client);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl EtcdMember {
     pub(super) async fn open(&self) -> Result<EtcdLine, String> {
         let stream = self.connect().await?;
         let _ = stream.set_nodelay(true);
-        let sender = match &self.tls {
+        let (sender, ending) = match &self.tls {
             Some((config, name)) => {
                 let stream = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await;
                 begin(stream.map_err(|error| words(&error))?).await?
@@ -80,7 +80,7 @@ impl EtcdMember {
         let scheme = if self.url.is_tls { "https" } else { "http" };
         let origin =
             Uri::builder().scheme(scheme).authority(self.url.authority()).path_and_query("/").build();
-        Ok(EtcdLine { sender, origin: origin.map_err(|error| error.to_string())? })
+        Ok(EtcdLine { sender, ending, origin: origin.map_err(|error| error.to_string())? })
     }
 
     async fn connect(&self) -> Result<TcpStream, String> {
@@ -99,7 +99,7 @@ impl EtcdMember {
 }
 
 /// Begins HTTP/2; the connection ends with the last who may send on it.
-async fn begin<S>(stream: S) -> Result<SendRequest<Body>, String>
+async fn begin<S>(stream: S) -> Result<(SendRequest<Body>, Ending), String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -108,15 +108,25 @@ where
     builder.keep_alive_while_idle(true).adaptive_window(true);
     let (sender, connection) =
         builder.handshake(TokioIo::new(stream)).await.map_err(|error| of_http(&error))?;
-    // Whoever waits for an answer hears of its end.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(sender)
+    let ending = Ending::default();
+    let told = Arc::clone(&ending);
+    // Whoever waits for an answer hears of its end, and looks here for the reason.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            let _ = told.set(of_http(&error));
+        }
+    });
+    Ok((sender, ending))
 }
+
+/// Why a connection has ended, once it has.
+type Ending = Arc<OnceLock<String>>;
 
 /// A connection. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct EtcdLine {
     sender: SendRequest<Body>,
+    ending: Ending,
     origin: Uri,
 }
 
@@ -142,8 +152,22 @@ impl EtcdLine {
 
     async fn ready(&self) -> Result<Grpc<EtcdLine>, Status> {
         let mut grpc = Grpc::with_origin(self.clone(), self.origin.clone()).max_decoding_message_size(ANSWER);
-        grpc.ready().await.map_err(|error| Status::unavailable(of_http(&error)))?;
+        grpc.ready().await.map_err(|error| Status::unavailable(self.reason(&error)))?;
         Ok(grpc)
+    }
+
+    /// The same error, with what has ended the connection if that is why. Whether it was heard nobody knows.
+    fn told(&self, status: Status) -> Status {
+        use std::error::Error as _;
+        match self.ending.get() {
+            Some(reason) if status.source().is_some() => Status::unknown(reason.clone()),
+            _ => status,
+        }
+    }
+
+    /// Why nobody answers: what has ended the connection says more than that it has.
+    fn reason(&self, error: &(dyn std::error::Error + 'static)) -> String {
+        self.ending.get().cloned().unwrap_or_else(|| of_http(error))
     }
 
     /// One question, one answer.
@@ -155,7 +179,7 @@ impl EtcdLine {
         let mut grpc = self.ready().await?;
         let codec = ProstCodec::<Q, A>::default();
         let answer = grpc.unary(tonic::Request::new(ask), PathAndQuery::from_static(path), codec).await;
-        answer.map(tonic::Response::into_inner)
+        answer.map(tonic::Response::into_inner).map_err(|status| self.told(status))
     }
 
     /// Answers for as long as `asks` has not ended. `wants_leader`: it ends where the member has none.
@@ -177,7 +201,7 @@ impl EtcdLine {
         }
         let codec = ProstCodec::<Q, A>::default();
         let answer = grpc.streaming(request, PathAndQuery::from_static(path), codec).await;
-        answer.map(tonic::Response::into_inner)
+        answer.map(tonic::Response::into_inner).map_err(|status| self.told(status))
     }
 }
 

@@ -1,0 +1,105 @@
+//! How a process becomes one of a cluster, and with which config it begins.
+
+use std::sync::Arc;
+
+use crate::cluster::node::{ClusterNode, NodeFacts};
+use crate::cluster::revision::{self, RevisionRow};
+use crate::cluster::view::KnownRows;
+use crate::config::model::ClusterConfig;
+use crate::config::{Loaded, SharedText};
+use crate::events;
+use crate::reload::begun::now_ms;
+use crate::reload::together::{CachedRevision, SharedReading};
+use crate::store::LocalStore;
+use crate::store::local::LockedFolder;
+use crate::store::shared::chosen::ChosenStore;
+use crate::store::shared::embedded::EmbeddedStore;
+use crate::store::shared::etcd::EtcdStore;
+
+/// The file in the folder of state in which the latest revision is kept.
+pub(super) fn cache(node: Option<&ClusterNode>) -> String {
+    let cluster = node.map_or_else(String::new, |node| node.view().cluster.to_string());
+    format!("cluster-{cluster}.config")
+}
+
+/// The config that a process begins with, of which `loaded` is its own file: the revision that the store names; where nobody answers soon the one that it
+/// had when it ran last; else its own file, and nothing beside it.
+pub(super) fn begin(
+    node: &ClusterNode,
+    reading: &SharedReading,
+    loaded: Loaded,
+) -> (Loaded, Option<RevisionRow>) {
+    let rows = look(node);
+    let named = rows.as_ref().and_then(|rows| {
+        let number = revision::current(rows)?;
+        match node.revision(rows, number)? {
+            Ok(row) => Some(row),
+            Err(fault) => {
+                events::revision_unread(number, &fault.to_string());
+                None
+            }
+        }
+    });
+    let cached = || reading.cache.as_deref().and_then(CachedRevision::read);
+    for row in named.into_iter().chain(cached()) {
+        let name = format!("revision {}", row.number);
+        let shared = SharedText { name: name.into(), text: row.text.as_str().into() };
+        match (reading.shared)(&shared) {
+            Ok(shared) => return (shared, Some(row)),
+            Err(error) => {
+                let why = format!("{error:#}");
+                events::revision_unread(row.number, why.lines().next().unwrap_or_default());
+            }
+        }
+    }
+    (loaded, None)
+}
+
+/// What the store has.
+fn look(node: &ClusterNode) -> Option<KnownRows> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let rows = runtime.block_on(node.look());
+    // What still waits for somebody who does not answer is not waited for.
+    runtime.shutdown_background();
+    rows
+}
+
+/// This process as a node of its cluster. `kept`: the folder of what outlives it.
+pub(super) fn node(config: &ClusterConfig, kept: Option<&Arc<LockedFolder>>) -> ClusterNode {
+    let boot = format!("{:016x}", rand::random::<u64>());
+    let machine = kept.and_then(|folder| folder.identity(rand::random()));
+    let facts = NodeFacts {
+        name: config.node.clone().unwrap_or_else(host_name),
+        machine: machine.unwrap_or_else(|| boot.clone()),
+        boot,
+        zone: None,
+        since_ms: now_ms(),
+    };
+    let store = match &config.etcd {
+        Some(etcd) => ChosenStore::Etcd(EtcdStore::new(etcd)),
+        None => ChosenStore::Embedded(embedded(kept)),
+    };
+    ClusterNode::new(config, facts, store)
+}
+
+/// What a cluster of one shares with itself.
+fn embedded(folder: Option<&Arc<LockedFolder>>) -> EmbeddedStore {
+    let kept =
+        folder.map(|folder| EmbeddedStore::kept_in(Box::new(LocalStore::new(folder, LocalStore::CLUSTER))));
+    match kept {
+        Some(Ok(store)) => store,
+        Some(Err(reason)) => {
+            events::cluster_unkept(&reason);
+            EmbeddedStore::fleeting()
+        }
+        None => EmbeddedStore::fleeting(),
+    }
+}
+
+/// What this machine is called, as far as it is a name for a node.
+fn host_name() -> String {
+    let read = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = read.trim().chars().filter(|c| fits(*c)).take(64).collect();
+    if name.is_empty() { "node".to_owned() } else { name }
+}
