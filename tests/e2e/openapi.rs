@@ -52,12 +52,19 @@ fn faults(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<S
 #[test]
 fn every_answer_is_what_the_document_says_of_it() {
     let backends = fakes(3);
-    let guarded = "cluster: {name: t, node: only}\nwebhooks: [{url: 'http://127.0.0.1:9/x'}]\nrate_limits: {l: {rate: 9/s}}\n\
+    let guarded = "webhooks: [{url: 'http://127.0.0.1:9/x'}]\nrate_limits: {l: {rate: 9/s}}\n\
                    access_lists: {a: {deny: 192.0.2.7}}";
     let of = |backends: &[Running], keys: &str| {
         of(backends, keys).replacen("  web:\n", "  web:\n    rate_limit: l\n    access: a\n", 1)
     };
     let process = Process::start(&format!("{guarded}\n{}", of(&backends[..2], "")), 1);
+    let together = Process::start(
+        &format!("cluster: {{name: t, node: only}}\n{}", super::by_hand::of(&backends[..2], "")),
+        1,
+    );
+    super::support::eventually("it is a member, and has a config to share", || {
+        together.ask("GET /api/v1/cluster", b"").1["config"]["revision"] == 1
+    });
     let document = process.ask("GET /api/v1/openapi.json", b"").1;
     let url = |number: usize| format!("http://127.0.0.1:{}", backends[number].port());
     let web = "/api/v1/targets/{target}";
@@ -148,7 +155,8 @@ fn every_answer_is_what_the_document_says_of_it() {
             Value::String(text) => text.clone().into_bytes(),
             fields => fields.to_string().into_bytes(),
         };
-        let (status, answer) = process.ask(&line, &bytes);
+        let asked = if path.starts_with("/api/v1/cluster") { &together } else { &process };
+        let (status, answer) = asked.ask(&line, &bytes);
         assert!(matches!(status, 200 | 201), "{line}: {status} {answer}");
         let path = path.split('?').next().unwrap();
         let operation = schema(method, path);

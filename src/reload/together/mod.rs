@@ -60,7 +60,7 @@ impl RunningConfig {
     }
 
     /// Goes over to the revision that the store names.
-    async fn come_to(&self, together: &Together, view: &ClusterView) {
+    pub(super) async fn come_to(&self, together: &Together, view: &ClusterView) {
         let in_force = together.in_force();
         let Some(number) = revision::current(&view.rows) else {
             match in_force {
@@ -74,9 +74,9 @@ impl RunningConfig {
             }
             return;
         };
-        let known = together.taken.borrow().number;
-        if in_force.as_ref().is_some_and(|row| row.number == number) || in_force.is_none() && known == number
-        {
+        // What was refused is not tried again until somebody reloads, or there is another one.
+        let is_done = in_force.as_ref().is_some_and(|row| row.number == number);
+        if is_done || together.state().refused == Some(number) {
             return;
         }
         let row = match together.node.revision(&view.rows, number) {
@@ -103,11 +103,6 @@ impl RunningConfig {
     }
 
     async fn take_revision(&self, together: &Together, row: RevisionRow) {
-        // What was refused is not tried again until there is another one.
-        if together.taken.borrow().number == row.number && !together.is_new(format!("taking {}", row.number))
-        {
-            return;
-        }
         let number = row.number;
         let loader = together.loader_of(&row);
         let mut last = self.last.lock().await;
@@ -122,12 +117,18 @@ impl RunningConfig {
         };
         let outcome = self.told(taken, force, &files);
         self.show(force);
+        {
+            let mut state = together.state();
+            state.refused = outcome.is_err().then_some(number);
+            if outcome.is_ok() {
+                state.in_force = Some(Arc::new(row.clone()));
+            }
+        }
         drop(last);
         if outcome.is_ok() {
             if let Some(cache) = &together.reading.cache {
-                cached::keep(cache.clone(), row.clone()).await;
+                cached::keep(cache.clone(), row).await;
             }
-            together.state().in_force = Some(Arc::new(row));
             self.tell_difference(together).await;
         }
         together.taken.send_replace(TakenRevision { number, outcome });

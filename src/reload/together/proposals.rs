@@ -79,6 +79,11 @@ impl RunningConfig {
                 return Err(refused);
             }
         };
+        // What was in the way of the cluster's config may not be any more.
+        let refused = together.state().refused.take();
+        if refused.is_some() {
+            self.come_to(together, &together.node.view()).await;
+        }
         let before = together.state().own.replace(Arc::clone(&part.text));
         let is_edited = before.as_ref() != Some(&part.text);
         if together.in_force().is_none() || !is_edited || self.says_what_is_in_force(together).await? {

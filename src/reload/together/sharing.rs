@@ -48,6 +48,8 @@ pub struct Together {
 pub(super) struct TogetherState {
     /// What is in force; `None`: the node's own file.
     pub(super) in_force: Option<Arc<RevisionRow>>,
+    /// The revision that could not be taken here.
+    pub(super) refused: Option<u64>,
     /// What of the own file would be shared, as it was seen last.
     pub(super) own: Option<Arc<str>>,
     /// What was told last, so that it is told once.
@@ -72,7 +74,7 @@ impl Together {
     pub fn new(node: Arc<ClusterNode>, reading: SharedReading, begun: Option<RevisionRow>) -> Together {
         let own = (reading.own)().ok().map(|part| part.text);
         let number = begun.as_ref().map_or(0, |row| row.number);
-        let state = TogetherState { in_force: begun.map(Arc::new), own, told: None };
+        let state = TogetherState { in_force: begun.map(Arc::new), own, refused: None, told: None };
         let taken = watch::Sender::new(TakenRevision { number, outcome: Ok(Arc::default()) });
         Together { node, reading, state: Mutex::new(state), taken, proposed: AtomicU64::new(0) }
     }
