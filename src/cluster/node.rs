@@ -19,7 +19,7 @@ use crate::net::now;
 use crate::store::shared::chosen::ChosenStore;
 use crate::store::shared::{
     ClusterStore as _, Committed, LeaseNumber, ListedFrom, Revision, RowChange, RowCondition, StoreFault,
-    Transaction,
+    StoreRow, Transaction,
 };
 use crate::tick::Tick;
 
@@ -56,20 +56,33 @@ pub struct ClusterNode {
     key: Option<Arc<ClusterKey>>,
     row: NodeRow,
     view: watch::Sender<Arc<ClusterView>>,
+    /// Until when it may think that it is there.
+    due: watch::Sender<Tick>,
     /// What it has lent of the store. Only [`ClusterNode::keep`] changes it.
     lent: Mutex<Option<LeaseNumber>>,
 }
 
 /// How a session with the store has ended.
 enum Ended {
-    /// Its lease is over, or somebody was there first: at once again.
-    Rejoin,
-    /// What has happened meanwhile is not known.
+    /// It is none of them any more, for this reason: at once again.
+    Rejoin(&'static str),
+    /// What has happened meanwhile is not known, or somebody was there first.
     Relist,
     /// It can't go on now.
     Fault(StoreFault),
     /// It may not join.
     Refused(String),
+}
+
+/// What it has come to by joining.
+struct Joined {
+    /// When the lease was asked for.
+    sent: Tick,
+    lease: LeaseNumber,
+    /// All that was there, and its own row.
+    rows: KnownRows,
+    /// The revision of its row.
+    at: Revision,
 }
 
 impl From<StoreFault> for Ended {
@@ -91,11 +104,20 @@ impl ClusterNode {
             standing: Standing::Joining,
             since: now(),
             kept: None,
+            boot: row.boot.as_str().into(),
             rows: Arc::default(),
         };
         let view = watch::Sender::new(Arc::new(view));
         let (lease, key) = (config.lease, config.key.clone());
-        ClusterNode { store, lease, key, row, view, lent: Mutex::default() }
+        ClusterNode {
+            store,
+            lease,
+            key,
+            row,
+            view,
+            due: watch::Sender::new(Tick::ZERO),
+            lent: Mutex::default(),
+        }
     }
 
     /// What it knows.
@@ -185,11 +207,15 @@ impl ClusterNode {
     }
 
     async fn keep_on(&self) {
+        tokio::join!(self.sessions(), self.watch_deadline());
+    }
+
+    async fn sessions(&self) {
         let mut pause = PAUSE.0;
         loop {
             let begun = now();
             match Box::pin(self.session()).await {
-                Ended::Rejoin => {}
+                Ended::Rejoin(why) => self.stand(Standing::Detached(why.to_owned())),
                 Ended::Relist => events::cluster_relisted(),
                 Ended::Fault(fault) => self.stand(Standing::Detached(fault.to_string())),
                 Ended::Refused(why) => self.stand(Standing::Refused(why)),
@@ -203,34 +229,28 @@ impl ClusterNode {
     /// Joins and goes on until something is in the way.
     async fn session(&self) -> Ended {
         match self.join().await {
-            Ok(joined) => {
-                let (sent, lease, rows) = joined;
-                let due = watch::Sender::new(self.keep_alive_until(sent));
+            Ok(Joined { sent, lease, rows, at }) => {
                 self.learn(rows);
-                self.stand(Standing::Member);
+                self.heard(sent);
                 tokio::select! {
-                    ended = self.beat(lease, &due) => ended,
-                    ended = self.follow() => ended,
-                    never = self.watch_deadline(due.subscribe()) => never,
+                    ended = self.beat(lease) => ended,
+                    ended = self.follow(at) => ended,
                 }
             }
             Err(ended) => ended,
         }
     }
 
-    /// Writes its row, with a lease of its own. Gives when that was asked for, and what else there is.
-    async fn join(&self) -> Result<(Tick, LeaseNumber, KnownRows), Ended> {
-        let rows = KnownRows::of(self.store.list("", ListedFrom::Majority).await?);
+    /// Writes its row, with a lease of its own.
+    async fn join(&self) -> Result<Joined, Ended> {
+        let mut rows = KnownRows::of(self.store.list("", ListedFrom::Majority).await?);
         let name = self.view().node.to_string();
         let own = rows::node(&name);
-        let known = |name: &str| rows.get(name).map(|row| row.value.as_slice());
-        let schema = known(META).and_then(rows::read::<SchemaRow>);
-        let there = known(&own).and_then(rows::read::<NodeRow>);
-        if let Some(why) = refusal((&name, &self.row), schema, there.as_ref()) {
+        if let Some(why) = self.refusal(&rows) {
             self.learn(rows);
             return Err(Ended::Refused(why));
         }
-        let held = *self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.lent();
         let sent = now();
         // A lease that still lasts is kept: whoever comes back has never left.
         let lease = match held {
@@ -239,38 +259,66 @@ impl ClusterNode {
         };
         *self.lent.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease);
         let condition = |name: &str| RowCondition { name: name.to_owned(), changed: rows.changed(name) };
-        let row = RowChange::Put { name: own.clone(), value: rows::write(&self.row), lease: Some(lease) };
+        let value = rows::write(&self.row);
+        let row = RowChange::Put { name: own.clone(), value: value.clone(), lease: Some(lease) };
         let mut changes = vec![row];
-        if schema.is_none() {
+        if rows.get(META).is_none() {
             changes.push(RowChange::put(META, rows::write(&SchemaRow { writer: SCHEMA, min_reader: 1 })));
         }
         let conditions = vec![condition(META), condition(&own)];
         match self.store.commit(Transaction { conditions, changes }).await? {
-            Committed::Done(_) => Ok((sent, lease, rows)),
-            Committed::Conflict => Err(Ended::Rejoin),
+            Committed::Done(at) => {
+                // What others have changed since the listing is still to be told, and this with it.
+                rows.put(StoreRow { name: own, value, changed: at, lease: Some(lease) });
+                Ok(Joined { sent, lease, rows, at })
+            }
+            Committed::Conflict => Err(Ended::Relist),
         }
     }
 
-    /// Notes that the lease was kept alive by a word that was sent then, and gives until when that is good.
-    fn keep_alive_until(&self, sent: Tick) -> Tick {
+    /// Why this node may not be one of them, as far as these rows say.
+    fn refusal(&self, known: &KnownRows) -> Option<String> {
+        let name = self.view().node.to_string();
+        let value = |name: &str| known.get(name).map(|row| row.value.as_slice());
+        let (schema, there) = (value(META), value(&rows::node(&name)));
+        let (read_schema, read_there) =
+            (schema.and_then(rows::read::<SchemaRow>), there.and_then(rows::read::<NodeRow>));
+        // What this version can't read is of a later one.
+        if schema.is_some() && read_schema.is_none() || there.is_some() && read_there.is_none() {
+            return Some("this evenkeel is too old: it can't read what its cluster writes".to_owned());
+        }
+        if let Some(other) = read_there.as_ref().filter(|row| row.machine == self.row.machine)
+            && other.boot != self.row.boot
+            && self.lent().is_some()
+        {
+            return Some(format!(
+                "another process has taken the place of the node `{name}`, with the same `state_dir` or a copy of it"
+            ));
+        }
+        refusal((&name, &self.row), read_schema, read_there.as_ref())
+    }
+
+    /// Its lease was kept alive by a word that was sent then: it is there, if that is not too long ago.
+    fn heard(&self, sent: Tick) {
+        let due = deadline(sent, self.lease);
         self.view.send_if_modified(|view| {
             Arc::make_mut(view).kept = Some(sent);
             false
         });
-        deadline(sent, self.lease)
+        self.due.send_replace(due);
+        if due > now() {
+            self.stand(Standing::Member);
+        }
     }
 
     /// Says that it is there, again and again.
-    async fn beat(&self, lease: LeaseNumber, due: &watch::Sender<Tick>) -> Ended {
+    async fn beat(&self, lease: LeaseNumber) -> Ended {
         loop {
             sleep(beat(self.lease)).await;
             let sent = now();
             match self.store.keep_alive(lease).await {
-                Ok(()) => {
-                    due.send_replace(self.keep_alive_until(sent));
-                    self.stand(Standing::Member);
-                }
-                Err(StoreFault::LeaseOver) => return Ended::Rejoin,
+                Ok(()) => self.heard(sent),
+                Err(StoreFault::LeaseOver) => return Ended::Rejoin("its lease is over"),
                 // The deadline says when that is too long.
                 Err(StoreFault::Unreachable(why)) => events::cluster_unheard(&why),
                 Err(fault) => return Ended::Fault(fault),
@@ -278,33 +326,42 @@ impl ClusterNode {
         }
     }
 
-    /// Takes itself for gone when nobody has heard it for too long.
-    async fn watch_deadline(&self, mut due: watch::Receiver<Tick>) -> Ended {
+    /// Takes itself for gone when nobody has heard it for too long, whatever else goes on; ends itself never.
+    async fn watch_deadline(&self) {
+        let mut due = self.due.subscribe();
         loop {
             let until = *due.borrow_and_update();
             let left = until.since(now());
-            if left.is_zero() {
+            if left.is_zero() && self.view().standing == Standing::Member {
                 self.stand(Standing::Detached("its lease was not kept alive in time".to_owned()));
-                // Whoever sends lives as long as this.
-                let _ = due.changed().await;
-                continue;
             }
             tokio::select! {
-                () = sleep(left) => {}
+                () = sleep(left), if !left.is_zero() => {}
+                // Whoever sends lives as long as this.
                 _ = due.changed() => {}
             }
         }
     }
 
-    /// Learns what changes.
-    async fn follow(&self) -> Ended {
+    /// Learns what changes, from when it has joined on.
+    async fn follow(&self, joined: Revision) -> Ended {
         let mut watch = self.store.watch("", self.view().rows.revision());
+        let own = rows::node(&self.view().node);
         loop {
             match watch.next().await {
                 Ok(changes) => {
-                    let mut rows = Arc::clone(&self.view().rows);
-                    Arc::make_mut(&mut rows).take(changes);
-                    self.learn(Arc::unwrap_or_clone(rows));
+                    let mut rows = KnownRows::clone(&self.view().rows);
+                    rows.take(changes);
+                    let is_since = rows.revision() >= joined;
+                    let there = rows.get(&own).and_then(|row| rows::read::<NodeRow>(&row.value));
+                    let refused = is_since.then(|| self.refusal(&rows)).flatten();
+                    self.learn(rows);
+                    if let Some(why) = refused {
+                        return Ended::Refused(why);
+                    }
+                    if is_since && there.is_none_or(|row| row.boot != self.row.boot) {
+                        return Ended::Rejoin("its row is gone");
+                    }
                 }
                 Err(StoreFault::Compacted(_)) => return Ended::Relist,
                 Err(fault) => return Ended::Fault(fault),

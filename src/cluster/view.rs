@@ -32,6 +32,11 @@ impl KnownRows {
         self.revision = changes.revision;
     }
 
+    /// One more of them, of which the others are still to be told.
+    pub fn put(&mut self, row: StoreRow) {
+        self.rows.insert(row.name.clone(), row);
+    }
+
     /// Up to which change they are known.
     #[must_use]
     pub fn revision(&self) -> Revision {
@@ -85,6 +90,8 @@ pub struct ClusterView {
     pub cluster: Arc<str>,
     /// What this node is called.
     pub node: Arc<str>,
+    /// What this start of it is known by.
+    pub boot: Arc<str>,
     /// How it stands to the others.
     pub standing: Standing,
     /// Since when.
@@ -106,9 +113,20 @@ impl ClusterView {
         self.rows.all(NODES).map(node).collect()
     }
 
+    /// Whether the row of this name is this process's: another one may have the name.
+    #[must_use]
+    pub fn is_own(&self, name: &str, boot: &str) -> bool {
+        name == &*self.node && boot == &*self.boot
+    }
+
     /// Who wants this node drained.
     #[must_use]
     pub fn drain(&self) -> Option<DrainRow> {
+        let own = self.rows.get(&rows::node(&self.node));
+        let own = own.and_then(|row| rows::read::<NodeRow>(&row.value));
+        if own.is_some_and(|row| row.boot != *self.boot) {
+            return None;
+        }
         let row = self.rows.get(&format!("{DRAINS}{}", self.node))?;
         rows::read(&row.value)
     }

@@ -180,3 +180,85 @@ fn a_node_that_is_drained_is_not_ready_wherever_that_was_said() {
     let output = first.command(&["cluster", "drain", "c"]);
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "there is no node `c`; there are: a, b\n");
 }
+
+#[test]
+fn a_node_whose_row_was_taken_away_is_there_again() {
+    if !is_there() {
+        return;
+    }
+    let etcd = Etcd::start(1);
+    let (first, second) = (start(&etcd, "a"), start(&etcd, "b"));
+    comes_to(&first, &["a", "b"]);
+    etcd.drop_row("/evenkeel/t/node/b");
+    eventually("somebody has seen that", || {
+        text(&first, &["log", "--kind", "node_gone"]).contains("node b is gone")
+    });
+    comes_to(&first, &["a", "b"]);
+    comes_to(&second, &["a", "b"]);
+}
+
+#[test]
+fn a_node_that_is_too_old_for_what_its_cluster_writes_serves_and_is_refused_also_if_it_was_there() {
+    if !is_there() {
+        return;
+    }
+    let etcd = Etcd::start(1);
+    let process = start(&etcd, "a");
+    comes_to(&process, &["a"]);
+    for (schema, why) in [
+        (r#"{"writer":9,"min_reader":9}"#, "wants 9 understood"),
+        ("no JSON at all", "can't read what its cluster writes"),
+    ] {
+        etcd.put_row("/evenkeel/t/meta/schema", schema);
+        eventually("it is refused", || report(&process)["reason"].as_str().unwrap_or_default().contains(why));
+        assert_eq!(report(&process)["standing"], "refused");
+        assert_eq!(Client::connect(process.address("web")).get("/").status, 503);
+    }
+    // What it can't read it does not write over.
+    assert_eq!(etcd.get_row("/evenkeel/t/meta/schema"), "no JSON at all");
+    etcd.put_row("/evenkeel/t/meta/schema", r#"{"writer":1,"min_reader":1}"#);
+    comes_to(&process, &["a"]);
+}
+
+#[test]
+fn a_stopped_member_keeps_nobody_from_hearing_of_changes_and_a_drain_is_done_or_refused() {
+    if !is_there() {
+        return;
+    }
+    let etcd = Etcd::start(3);
+    let (first, second) = (start(&etcd, "a"), start(&etcd, "b"));
+    comes_to(&first, &["a", "b"]);
+    comes_to(&second, &["a", "b"]);
+    // The one that both speak to.
+    etcd.pause(0, true);
+    for (words, is_drained) in [("drain", true), ("ready", false), ("drain", true)] {
+        let said = text(&first, &["cluster", words, "b"]);
+        assert_eq!(said.contains("drained by"), is_drained, "{words}: {said}");
+        let drained = || report(&second)["nodes"][1]["drained_by"].is_string();
+        eventually("the other one knows", || drained() == is_drained);
+    }
+    etcd.pause(0, false);
+    let mut alone = etcd;
+    alone.kill(0);
+    alone.kill(1);
+    eventually("it is detached", || report(&first)["standing"] == "detached");
+    let output = first.command(&["cluster", "drain", "b"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("the cluster can't be told"), "{said}");
+}
+
+#[test]
+fn a_node_that_is_away_can_be_let_come_back_undrained() {
+    if !is_there() {
+        return;
+    }
+    let etcd = Etcd::start(1);
+    let (first, second) = (start(&etcd, "a"), start(&etcd, "b"));
+    comes_to(&first, &["a", "b"]);
+    assert!(text(&first, &["cluster", "drain", "b"]).contains("drained by"));
+    second.end();
+    comes_to(&first, &["a"]);
+    assert_eq!(text(&first, &["cluster", "ready", "b"]), "b  away\n");
+    assert_eq!(first.command(&["cluster", "ready", "b"]).status.code(), Some(2));
+}

@@ -163,54 +163,62 @@ fn etcd_conforms_with_tls_and_certificates_of_clients() {
     }
 }
 
-/// Adds one to a counter so often, each time with the condition that nobody else has; says how often it was in vain.
-async fn count<S: ClusterStore>(store: &S, times: u32) -> u32 {
-    let (mut left, mut conflicts) = (times, 0);
-    while left > 0 {
-        let listing = store.list("counter", ListedFrom::Majority).await.unwrap();
-        let (number, changed) = listing.rows.first().map_or((0, 0), |row| {
-            (std::str::from_utf8(&row.value).unwrap().parse::<u32>().unwrap(), row.changed)
-        });
-        let next = RowChange::put("counter", (number + 1).to_string());
-        match store.commit(transaction(&[("counter", changed)], &[next])).await.unwrap() {
-            Committed::Done(_) => left -= 1,
-            Committed::Conflict => conflicts += 1,
+/// Claims so many numbers, each the first that nobody has, and says which.
+async fn claim<S: ClusterStore>(store: &S, who: &str, times: usize) -> Vec<u32> {
+    let (mut number, mut claimed) = (0, Vec::new());
+    while claimed.len() < times {
+        number += 1;
+        let row = format!("claim/{number:05}");
+        match store.commit(transaction(&[(&row, 0)], &[RowChange::put(&row, who)])).await {
+            Ok(Committed::Done(_)) => claimed.push(number),
+            Ok(Committed::Conflict) => {}
+            // It is not known whether that was done: whoever looks finds out.
+            Err(StoreFault::Unreachable(_)) => {
+                let listing = store.list(&row, ListedFrom::Majority).await.unwrap();
+                if listing.rows.first().is_some_and(|found| found.value == who.as_bytes()) {
+                    claimed.push(number);
+                }
+            }
+            Err(fault) => panic!("{fault}"),
         }
     }
-    conflicts
+    claimed
 }
 
-/// Nothing is counted twice and nothing is lost while `trouble` is made. Each client has a connection of its own.
-fn counts_right(etcd: &mut Etcd, trouble: impl FnOnce(&mut Etcd) + Send) {
-    const EACH: u32 = 150;
-    let config = etcd.config("/evenkeel/counter");
-    let store = EtcdStore::new(&config);
-    std::thread::scope(|scope| {
-        let counting = scope.spawn(|| {
+/// Nothing is claimed twice and no claim is lost while `trouble` is made. Each client has a connection of its own.
+fn claims_right(etcd: &mut Etcd, trouble: impl FnOnce(&mut Etcd) + Send) {
+    const EACH: usize = 150;
+    let config = etcd.config("/evenkeel/claims");
+    let claimed = std::thread::scope(|scope| {
+        let claiming = scope.spawn(|| {
             runtime().block_on(async {
-                let all: Vec<_> = (0..4)
-                    .map(|_| {
-                        let store = EtcdStore::new(&config);
-                        tokio::spawn(async move { count(&store, EACH).await })
-                    })
-                    .collect();
-                for one in all {
-                    one.await.unwrap();
+                let all = (0..4).map(|client| {
+                    let store = EtcdStore::new(&config);
+                    tokio::spawn(async move { claim(&store, &format!("client {client}"), EACH).await })
+                });
+                let mut claimed = Vec::new();
+                for one in all.collect::<Vec<_>>() {
+                    claimed.push(one.await.unwrap());
                 }
-            });
+                claimed
+            })
         });
         trouble(etcd);
-        counting.join().unwrap();
+        claiming.join().unwrap()
     });
-    let found = runtime().block_on(rows(&store, "counter"));
-    assert_eq!(found, named(&[("counter", &(4 * EACH).to_string())]));
+    let found = runtime().block_on(rows(&EtcdStore::new(&config), "claim/"));
+    for (client, claimed) in claimed.iter().enumerate() {
+        let of_client = found.iter().filter(|(_, who)| *who == format!("client {client}"));
+        let of_client: Vec<u32> = of_client.map(|(name, _)| name[6..].parse().unwrap()).collect();
+        assert_eq!(of_client, *claimed, "client {client}");
+    }
 }
 
 #[test]
 fn a_member_that_is_killed_costs_no_change_and_doubles_none() {
     if is_there() {
         let mut etcd = Etcd::start(3);
-        counts_right(&mut etcd, |etcd| {
+        claims_right(&mut etcd, |etcd| {
             for number in [0, 1, 2] {
                 etcd.kill(number);
                 etcd.begin(number);

@@ -12,11 +12,12 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::hand_routes::author;
 use super::route::AdminOutcome;
+use crate::cluster::membership::Standing;
 use crate::cluster::node::ClusterNode;
 use crate::cluster::rows::{self, DrainRow};
 use crate::net::now;
 use crate::reload::begun::now_ms;
-use crate::store::shared::{Committed, RowChange, RowCondition, StoreFault, Transaction};
+use crate::store::shared::{Committed, Revision, RowChange, RowCondition, StoreFault, Transaction};
 use report::{ClusterReport, NodeReport};
 
 /// How often a change is tried again that others come before.
@@ -41,36 +42,54 @@ pub(super) async fn drain(api: &Api, asked: &Question, is_wanted: bool) -> Admin
     let row = rows::drain(name);
     for _ in 0..TRIES {
         let view = cluster.view();
-        let nodes = view.nodes();
-        if !nodes.iter().any(|node| node.name == name) {
+        if view.standing != Standing::Member {
+            let why = view.standing.reason().unwrap_or("it has not joined yet").to_owned();
+            return Err(problem(&StoreFault::Unreachable(why)));
+        }
+        let (nodes, changed) = (view.nodes(), view.rows.changed(&row));
+        let node = nodes.iter().find(|node| node.name == name);
+        // One that is away may be let come back as it was.
+        let Some(node) = node else {
+            if !is_wanted && changed > 0 {
+                commit(cluster, &row, changed, RowChange::drop(&row)).await?;
+                return Ok(ok(&NodeReport::away(name)));
+            }
             let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
             let why = format!("there is no node `{name}`; there are: {}", names.join(", "));
             return Err(ProblemDocument::plain(StatusCode::NOT_FOUND, why));
+        };
+        let wish = DrainRow { author: author.to_string(), at_ms: now_ms() };
+        let change = match is_wanted {
+            true => RowChange::put(&row, rows::write(&wish)),
+            false => RowChange::drop(&row),
+        };
+        // Also where that is how it is known to be: what is known may be old.
+        if commit(cluster, &row, changed, change).await? {
+            let report = NodeReport::of(node, &view);
+            return Ok(ok(&NodeReport { drained_by: is_wanted.then_some(wish.author), ..report }));
         }
-        let (is_there, changed) = (view.rows.get(&row).is_some(), view.rows.changed(&row));
-        if is_there != is_wanted {
-            let wish = DrainRow { author: author.to_string(), at_ms: now_ms() };
-            let change = match is_wanted {
-                true => RowChange::put(&row, rows::write(&wish)),
-                false => RowChange::drop(&row),
-            };
-            let conditions = vec![RowCondition { name: row.clone(), changed }];
-            let done = cluster.commit(Transaction { conditions, changes: vec![change] }).await;
-            match done.map_err(|fault| problem(&fault))? {
-                Committed::Done(revision) => cluster.learned(revision).await,
-                Committed::Conflict => {
-                    cluster.learned(view.rows.revision() + 1).await;
-                    continue;
-                }
-            }
-        }
-        let view = cluster.view();
-        let shown = view.nodes().into_iter().find(|node| node.name == name);
-        let gone = || ProblemDocument::plain(StatusCode::NOT_FOUND, format!("the node `{name}` is gone"));
-        return Ok(ok(&NodeReport::of(&shown.ok_or_else(gone)?, &view)));
+        cluster.learned(view.rows.revision() + 1).await;
     }
     let why = "others change the same again and again; nothing has changed";
     Err(ProblemDocument::plain(StatusCode::CONFLICT, why))
+}
+
+/// Whether it is done; if not, another change came before.
+async fn commit(
+    cluster: &ClusterNode,
+    row: &str,
+    changed: Revision,
+    change: RowChange,
+) -> Result<bool, ProblemDocument> {
+    let conditions = vec![RowCondition { name: row.to_owned(), changed }];
+    let done = cluster.commit(Transaction { conditions, changes: vec![change] }).await;
+    match done.map_err(|fault| problem(&fault))? {
+        Committed::Done(revision) => {
+            cluster.learned(revision).await;
+            Ok(true)
+        }
+        Committed::Conflict => Ok(false),
+    }
 }
 
 fn problem(fault: &StoreFault) -> ProblemDocument {
@@ -80,6 +99,6 @@ fn problem(fault: &StoreFault) -> ProblemDocument {
     };
     ProblemDocument::plain(
         status,
-        format!("nothing may have changed, because the cluster can't be told: {fault}"),
+        format!("it is not known to be done, because the cluster can't be told: {fault}"),
     )
 }

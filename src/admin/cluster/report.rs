@@ -109,13 +109,28 @@ impl ClusterReport {
 }
 
 impl NodeReport {
+    /// Of one that is not there, of which nothing is known but its name.
+    #[must_use]
+    pub fn away(name: &str) -> NodeReport {
+        NodeReport {
+            name: name.to_owned(),
+            own: false,
+            version: String::new(),
+            schema: [0, 0],
+            boot: String::new(),
+            since_ms: 0,
+            zone: None,
+            drained_by: None,
+        }
+    }
+
     /// Of one of them.
     #[must_use]
     pub fn of(known: &KnownNode, view: &ClusterView) -> NodeReport {
         let KnownNode { name, row, drain } = known;
         NodeReport {
             name: name.clone(),
-            own: **name == *view.node,
+            own: view.is_own(name, &row.boot),
             version: row.version.clone(),
             schema: row.schema,
             boot: row.boot.clone(),

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::Method;
 
-use super::answered;
 use super::ask::AdminQuestion;
+use super::{answered, lost};
 use crate::admin::cluster::report::{ClusterReport, NodeReport, RevisionReport};
 use crate::admin::exchange::percent::encoded;
 use crate::cli::args::cluster::{ClusterCommand, NodeOptions};
@@ -41,7 +41,14 @@ fn nodes(asking: &AskOptions) -> anyhow::Result<ExitCode> {
         report.nodes.iter().map(|node| format!("{}\n", line(node, SystemTime::now()))).collect()
     };
     let asked = answered(asking, question(Method::GET, PATH.to_owned()), shown)?;
-    Ok(asked.map_or_else(|code| code, |_| ExitCode::SUCCESS))
+    match asked {
+        Ok(report) if report.nodes.is_empty() => {
+            let reason = report.reason.map_or_else(String::new, |why| format!(": {why}"));
+            lost(&format!("this node has not heard of any: it is {}{reason}", report.standing))
+        }
+        Ok(_) => Ok(ExitCode::SUCCESS),
+        Err(code) => Ok(code),
+    }
 }
 
 fn drain(options: &NodeOptions, method: Method) -> anyhow::Result<ExitCode> {
@@ -89,6 +96,9 @@ fn status_text(report: &ClusterReport) -> String {
 /// `lb-1  evenkeel 0.1.0  up 3m  (this one)`.
 fn line(node: &NodeReport, now: SystemTime) -> String {
     let NodeReport { name, own, version, since_ms, zone, drained_by, .. } = node;
+    if version.is_empty() {
+        return format!("{name}  away");
+    }
     let since = UNIX_EPOCH + Duration::from_millis(*since_ms);
     let up = now.duration_since(since).unwrap_or_default();
     let up = humantime::format_duration(Duration::from_secs(up.as_secs()));

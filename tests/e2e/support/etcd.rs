@@ -6,12 +6,15 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use evenkeel::config::model::EtcdConfig;
 use evenkeel::config::{Flags, load_text};
 use fake_backend::Authority;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::eventually;
+use super::{Client, eventually};
 
 /// Ends its child with itself: the test may be killed.
 const LEASH: &str = r#"etcd "$@" & child=$!; cat >/dev/null; kill -9 $child; wait $child"#;
@@ -181,6 +184,39 @@ impl Etcd {
         self.kill(number);
         std::fs::remove_dir_all(self.path(&format!("m{number}.data"))).unwrap();
         self.begin(number);
+    }
+
+    /// Stops a member where it is, or lets it go on.
+    pub fn pause(&self, number: usize, is_paused: bool) {
+        let pid = self.members[number].process.as_ref().unwrap().pid;
+        let signal = if is_paused { "-STOP" } else { "-CONT" };
+        assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+    }
+
+    /// Changes a row behind the backs of all, with the JSON that the first member takes.
+    pub fn put_row(&self, name: &str, value: &str) {
+        self.json("put", &json!({ "key": STANDARD.encode(name), "value": STANDARD.encode(value) }));
+    }
+
+    /// The same of one that is to be gone.
+    pub fn drop_row(&self, name: &str) {
+        self.json("deleterange", &json!({ "key": STANDARD.encode(name) }));
+    }
+
+    /// What a row says; nothing if it is not there.
+    pub fn get_row(&self, name: &str) -> String {
+        let answer = self.json("range", &json!({ "key": STANDARD.encode(name) }));
+        let value = answer["kvs"][0]["value"].as_str().unwrap_or_default();
+        String::from_utf8(STANDARD.decode(value).unwrap()).unwrap()
+    }
+
+    fn json(&self, what: &str, question: &Value) -> Value {
+        let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], self.members[0].client)));
+        let body = question.to_string();
+        let head =
+            format!("POST /v3/kv/{what} HTTP/1.1\r\nHost: e\r\nContent-Length: {}\r\n\r\n", body.len());
+        client.send((head + &body).as_bytes());
+        serde_json::from_slice(&client.answer().body).unwrap()
     }
 
     /// URLs of all members.

@@ -110,7 +110,7 @@ fn what_is_wrong_with_a_cluster_is_told_where_it_stands() {
         (format!("cluster: {{name: a/b}}\n{WEB}"), "`name` is `a/b`, which names no file"),
         (with(", lease: 2s"), "`lease` is 2s, which is too small"),
         (with(", lease: 3500ms"), "`lease` is 3500ms, and etcd counts in whole seconds"),
-        (with(&format!(", secrets_key_file: {}", short.path().display())), "which has 7 bytes"),
+        (with(&format!(", secrets_key_file: {}", short.path().display())), "which has 6 bytes"),
         (with(", etcd: {}"), "`etcd` has no `endpoints`"),
         (of_etcd("endpoints: []"), "`endpoints` is an empty list"),
         (of_etcd("endpoints: [1]"), "`endpoints` is the number `1`"),

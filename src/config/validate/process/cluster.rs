@@ -109,12 +109,12 @@ fn etcd(raw: &RawEtcd, name: &str, report: &mut Report, rows: &mut EffectiveRows
 /// Of a file with enough in it. A line end behind it does not count, since editors add one.
 fn key(file: &Path) -> Result<ClusterKey, Wrong> {
     let bytes = whole::bytes(file, KEY_FILE_MAX, KEY_FORM)?;
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     if bytes.len() < ClusterKey::LENGTH {
         let name = quoted(&file.display().to_string());
         let message = format!("is {name}, which has {} bytes", bytes.len());
         return Err(Wrong::new(message, KEY_FORM));
     }
-    let bytes = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     let mut key = [0; ClusterKey::LENGTH];
     key.copy_from_slice(digest(&SHA256, bytes).as_ref());
     Ok(ClusterKey(key))

@@ -1,11 +1,12 @@
 //! Who of the members is spoken to, and how a question is asked until somebody answers it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep, timeout};
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::line::{EtcdLine, EtcdMember};
 use super::messages::{KeyValue, RangeRequest, RangeResponse, path};
@@ -16,11 +17,13 @@ use crate::store::shared::{LeaseNumber, ListedFrom, Listing, Revision, StoreFaul
 /// How long all attempts to get one answer take.
 pub(super) const BUDGET: Duration = Duration::from_secs(5);
 /// How long the first takes, and the longest.
-const ATTEMPT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_millis(1200));
+const ATTEMPT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_millis(2400));
 /// Before the next, and after many.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 /// Rows of one answer.
-const PAGE: i64 = 2000;
+const PAGE: i64 = 500;
+/// How many times as long as the latest answer took the next one may take.
+const SLACK: u32 = 4;
 
 /// Whoever asks etcd. Clones share their connection.
 #[derive(Clone, Debug)]
@@ -34,6 +37,10 @@ struct Shared {
     /// With `/` at its end.
     prefix: String,
     pinned: Mutex<Pinned>,
+    /// How often it was another member that is spoken to.
+    moved: watch::Sender<u64>,
+    /// How long an attempt takes at first, in milliseconds: what answers slowly is not dead.
+    patience: AtomicU64,
 }
 
 /// Who is spoken to.
@@ -57,12 +64,15 @@ impl EtcdClient {
     /// The one of this config. Nobody is spoken to yet.
     pub(super) fn new(config: &EtcdConfig) -> EtcdClient {
         let prefix = format!("{}/", config.prefix.trim_end_matches('/'));
-        let pinned = Mutex::default();
-        EtcdClient { shared: Arc::new(Shared { members: EtcdMember::all(config), prefix, pinned }) }
+        let (pinned, moved) = (Mutex::default(), watch::Sender::new(0));
+        let patience = AtomicU64::new(0);
+        EtcdClient {
+            shared: Arc::new(Shared { members: EtcdMember::all(config), prefix, pinned, moved, patience }),
+        }
     }
 
     /// The connection, and how often it was to another member before.
-    pub(super) async fn line(&self) -> Result<(EtcdLine, u64), Failed> {
+    pub(super) async fn line(&self, patience: Duration) -> Result<(EtcdLine, u64), Failed> {
         let mut pinned = self.shared.pinned.lock().await;
         if let Some(line) = pinned.line.as_ref().filter(|line| !line.is_closed()) {
             return Ok((line.clone(), pinned.times));
@@ -71,7 +81,7 @@ impl EtcdClient {
         let Some(member) = self.shared.members.get(pinned.at) else {
             return Err(Failed { why: Status::unavailable("no endpoint"), times });
         };
-        match timeout(ATTEMPT.1, member.open()).await {
+        match timeout(patience, member.open()).await {
             Ok(Ok(line)) => {
                 pinned.line = Some(line.clone());
                 Ok((line, pinned.times))
@@ -92,7 +102,23 @@ impl EtcdClient {
         if pinned.times == times {
             let at = (pinned.at + 1) % self.shared.members.len().max(1);
             *pinned = Pinned { at, times: times + 1, line: None };
+            self.shared.moved.send_replace(times + 1);
         }
+    }
+
+    /// How often it was another member that is spoken to, each time that it is.
+    pub(super) fn moves(&self) -> watch::Receiver<u64> {
+        self.shared.moved.subscribe()
+    }
+
+    /// How long an attempt may take at first.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_millis(self.shared.patience.load(Ordering::Relaxed)).clamp(ATTEMPT.0, ATTEMPT.1)
+    }
+
+    fn note_patience(&self, patience: Duration) {
+        let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        self.shared.patience.store(millis, Ordering::Relaxed);
     }
 
     /// Asks until there is an answer, or none is to be had. Beside it: whether an attempt before may have been heard.
@@ -104,12 +130,16 @@ impl EtcdClient {
         F: Future<Output = Result<A, Status>> + Send,
     {
         let begun = Instant::now();
-        let (mut patience, mut pause) = (ATTEMPT.0, PAUSE.0);
+        let (mut patience, mut pause) = (self.patience(), PAUSE.0);
         let mut is_doubtful = false;
         loop {
-            let failed = match self.line().await {
+            let asked = Instant::now();
+            let failed = match self.line(patience).await {
                 Ok((line, times)) => match timeout(patience, ask(line)).await {
-                    Ok(Ok(answer)) => return Ok((answer, is_doubtful)),
+                    Ok(Ok(answer)) => {
+                        self.note_patience(asked.elapsed() * SLACK);
+                        return Ok((answer, is_doubtful));
+                    }
                     Ok(Err(why)) => Failed { why, times: Some(times) },
                     Err(_) => {
                         Failed { why: Status::deadline_exceeded("no answer in time"), times: Some(times) }
@@ -121,7 +151,13 @@ impl EtcdClient {
                 EtcdVerdict::Final(fault) => return Err(fault),
                 EtcdVerdict::Again { is_unheard, why } => {
                     is_doubtful |= !is_unheard;
-                    if let Some(times) = failed.times {
+                    let is_slow = failed.why.code() == Code::DeadlineExceeded;
+                    if is_slow {
+                        self.note_patience(patience * 2);
+                    }
+                    // There is nobody else: its connection tells by itself when it is dead.
+                    let is_alone = is_slow && self.shared.members.len() == 1;
+                    if let Some(times) = failed.times.filter(|_| !is_alone) {
                         self.give_up(times).await;
                     }
                     if begun.elapsed() + pause >= BUDGET {
@@ -181,6 +217,10 @@ impl EtcdClient {
             let (RangeResponse { header, kvs, more }, _) = asked.await?;
             if listing.revision == 0 {
                 listing.revision = header.map_or(0, |header| revision(header.revision));
+            }
+            // It is 1 before the first change: what says nothing of it is no answer, and no empty list either.
+            if listing.revision == 0 {
+                return Err(StoreFault::Unreachable("an answer without a revision".to_owned()));
             }
             let Some(last) = kvs.last().map(|row| row.key.clone()) else { return Ok(listing) };
             listing.rows.extend(kvs.into_iter().filter_map(|row| self.row(row)));

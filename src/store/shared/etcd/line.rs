@@ -31,7 +31,7 @@ use crate::config::model::tls::{AlpnProtocol, UpstreamTls};
 use crate::net::connect::first_of;
 use crate::tls::{self, Roots, Upstream};
 
-/// A member takes a PING each 5 s at most; whoever sends more is cut off.
+/// A member takes a PING each 5 s at most, and none where nothing is asked: whoever sends more is cut off.
 const PING: Duration = Duration::from_secs(6);
 /// How long its answer is waited for.
 const PONG: Duration = Duration::from_secs(3);
@@ -105,7 +105,7 @@ where
 {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PONG);
-    builder.keep_alive_while_idle(true).adaptive_window(true);
+    builder.keep_alive_while_idle(false).adaptive_window(true);
     let (sender, connection) =
         builder.handshake(TokioIo::new(stream)).await.map_err(|error| of_http(&error))?;
     let ending = Ending::default();

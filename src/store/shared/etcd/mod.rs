@@ -116,8 +116,14 @@ impl ClusterStore for EtcdStore {
         if answer.succeeded {
             return Ok(Committed::Done(answer.header.map_or(0, |header| revision(header.revision))));
         }
-        let own = is_doubtful.then(|| self.own(&transaction, &answer)).flatten();
-        Ok(own.map_or(Committed::Conflict, Committed::Done))
+        if !is_doubtful {
+            return Ok(Committed::Conflict);
+        }
+        // What was done by an attempt whose answer was lost may have been changed again since.
+        let own = self.own(&transaction, &answer);
+        own.map(Committed::Done).ok_or_else(|| {
+            StoreFault::Unreachable("an answer was lost, and what was asked for is not there".to_owned())
+        })
     }
 
     fn watch(&self, prefix: &str, after: Revision) -> StoreWatch {
@@ -130,7 +136,11 @@ impl ClusterStore for EtcdStore {
         let ask = LeaseGrantRequest { ttl: i64::try_from(lasts.as_secs()).unwrap_or(i64::MAX).max(1) };
         let asked = self.client.asking(|line| asking(line, path::GRANT, ask.clone()));
         let (LeaseResponse { id, .. }, _) = asked.await?;
-        Ok(LeaseNumber(id))
+        if id == 0 {
+            Err(StoreFault::Unreachable("an answer without a lease".to_owned()))
+        } else {
+            Ok(LeaseNumber(id))
+        }
     }
 
     async fn keep_alive(&self, lease: LeaseNumber) -> Result<(), StoreFault> {

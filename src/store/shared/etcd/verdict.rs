@@ -54,7 +54,7 @@ pub(super) fn verdict(status: &Status) -> EtcdVerdict {
     }
 }
 
-fn is_of_users(text: &str) -> bool {
+pub(super) fn is_of_users(text: &str) -> bool {
     text.contains("user name") || text.contains("auth")
 }
 
@@ -67,5 +67,54 @@ fn words(status: &Status) -> String {
     match status.source() {
         Some(source) if status.message().is_empty() || status.code() == Code::Unknown => of_http(source),
         _ => status.message().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_etcd_are_told_apart() {
+        let of = |code: Code, text: &str| verdict(&Status::new(code, text));
+        let fault = |code: Code, text: &str| match of(code, text) {
+            EtcdVerdict::Final(fault) => fault,
+            again @ EtcdVerdict::Again { .. } => panic!("{text}: {again:?}"),
+        };
+        assert!(matches!(
+            fault(Code::PermissionDenied, "etcdserver: permission denied"),
+            StoreFault::Refused(_)
+        ));
+        assert!(matches!(
+            fault(Code::InvalidArgument, "etcdserver: user name is empty"),
+            StoreFault::Refused(_)
+        ));
+        assert!(matches!(
+            fault(Code::Unauthenticated, "etcdserver: invalid auth token"),
+            StoreFault::Refused(_)
+        ));
+        assert_eq!(fault(Code::NotFound, "etcdserver: requested lease not found"), StoreFault::LeaseOver);
+        assert!(matches!(
+            fault(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
+            StoreFault::Full(_)
+        ));
+        assert!(matches!(
+            fault(Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted"),
+            StoreFault::Compacted(_)
+        ));
+        assert!(matches!(
+            fault(Code::InvalidArgument, "etcdserver: duplicate key given in txn request"),
+            StoreFault::Unfit(_)
+        ));
+        // Whoever was asked may have done it, unless there was nobody, or he says that he has not begun.
+        for (code, text, is_unheard) in [
+            (Code::Unavailable, "etcdserver: leader changed", false),
+            (Code::Unavailable, "connection refused", true),
+            (Code::DeadlineExceeded, "no answer in time", false),
+            (Code::Unknown, "connection reset", false),
+            (Code::ResourceExhausted, "etcdserver: too many requests", true),
+        ] {
+            assert_eq!(of(code, text), EtcdVerdict::Again { is_unheard, why: text.to_owned() });
+        }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
 use super::client::{EtcdClient, number, revision};
 use super::line::EtcdLine;
 use super::messages::{EtcdEvent, WatchCreateRequest, WatchRequest, WatchResponse, path};
-use super::verdict::{EtcdVerdict, compacted, verdict};
+use super::verdict::{EtcdVerdict, compacted, is_of_users, verdict};
 use crate::store::shared::{ListedFrom, Revision, StoreChanges, StoreFault};
 
 /// Whom it tells.
@@ -18,6 +18,8 @@ type Teller = mpsc::Sender<Result<StoreChanges, StoreFault>>;
 
 /// How long a member has to begin.
 const BEGIN: Duration = Duration::from_secs(2);
+/// For how long it may fail at once before that is told.
+const SILENT: Duration = Duration::from_secs(8);
 /// Before the next attempt, and after many.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
@@ -33,9 +35,10 @@ enum Ended {
 
 /// Tells of changes until nobody listens any more, or there is no way to go on.
 pub(super) async fn tell(store: EtcdClient, prefix: String, mut after: Revision, teller: Teller) {
-    let mut pause = PAUSE.0;
+    let (mut pause, mut failing) = (PAUSE.0, None);
     loop {
         let before = after;
+        let begun = Instant::now();
         let ended = tokio::select! {
             ended = once(&store, &prefix, &mut after, &teller) => ended,
             () = teller.closed() => return,
@@ -45,6 +48,14 @@ pub(super) async fn tell(store: EtcdClient, prefix: String, mut after: Revision,
             Ended::Over(fault) => return drop(teller.send(Err(fault)).await),
             Ended::Again => {}
         }
+        // One that ends at once again and again tells nothing, and whoever listens is to know that.
+        let since = *failing.get_or_insert(begun);
+        if begun.elapsed() > BEGIN || after > before {
+            failing = None;
+        } else if since.elapsed() > SILENT {
+            let why = "no member tells what changes".to_owned();
+            return drop(teller.send(Err(StoreFault::Unreachable(why))).await);
+        }
         pause = if after > before { PAUSE.0 } else { (pause * 2).min(PAUSE.1) };
         sleep(pause).await;
     }
@@ -52,7 +63,7 @@ pub(super) async fn tell(store: EtcdClient, prefix: String, mut after: Revision,
 
 /// The same over one connection.
 async fn once(store: &EtcdClient, prefix: &str, after: &mut Revision, teller: &Teller) -> Ended {
-    let (line, times) = match store.line().await {
+    let (line, times) = match store.line(store.patience()).await {
         Ok(line) => line,
         Err(failed) => {
             if let Some(times) = failed.times {
@@ -61,10 +72,16 @@ async fn once(store: &EtcdClient, prefix: &str, after: &mut Revision, teller: &T
             return Ended::Again;
         }
     };
+    let mut moves = store.moves();
     let status = match begin(store, &line, prefix, *after).await {
         Ok((mut answers, asks)) => {
             let status = loop {
-                match answers.message().await {
+                let told = tokio::select! {
+                    told = answers.message() => told,
+                    // Whoever does not answer questions any more is not listened to either.
+                    () = moved(&mut moves, times) => return Ended::Again,
+                };
+                match told {
                     Ok(Some(answer)) => {
                         if let Some(ended) = take(store, answer, after, teller).await {
                             return ended;
@@ -79,12 +96,22 @@ async fn once(store: &EtcdClient, prefix: &str, after: &mut Revision, teller: &T
         }
         Err(status) => status,
     };
+    // More has changed than fits into one answer.
+    if status.message().contains("message length too large") {
+        return Ended::Over(compacted(*after));
+    }
     store.give_up(times).await;
     match verdict(&status) {
         EtcdVerdict::Final(StoreFault::Compacted(_)) => Ended::Over(compacted(*after)),
         EtcdVerdict::Final(fault @ StoreFault::Refused(_)) => Ended::Over(fault),
         EtcdVerdict::Final(_) | EtcdVerdict::Again { .. } => Ended::Again,
     }
+}
+
+/// Ends when another member is spoken to than it was then.
+async fn moved(moves: &mut watch::Receiver<u64>, times: u64) {
+    // Whoever sends lives as long as this.
+    let _ = moves.wait_for(|now| *now != times).await;
 }
 
 type Begun = (Streaming<WatchResponse>, mpsc::Sender<WatchRequest>);
@@ -114,7 +141,7 @@ async fn take(
         return Some(Ended::Over(compacted(revision(compact_revision))));
     }
     if canceled {
-        let is_refusal = cancel_reason.contains("permission") || cancel_reason.contains("auth");
+        let is_refusal = cancel_reason.contains("permission") || is_of_users(&cancel_reason);
         return Some(if is_refusal { Ended::Over(StoreFault::Refused(cancel_reason)) } else { Ended::Again });
     }
     if created {
