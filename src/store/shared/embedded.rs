@@ -346,3 +346,6 @@ async fn tell(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
