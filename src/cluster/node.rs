@@ -289,7 +289,7 @@ impl ClusterNode {
         }
         if let Some(other) = read_there.as_ref().filter(|row| row.machine == self.row.machine)
             && other.boot != self.row.boot
-            && self.lent().is_some()
+            && self.view().kept.is_some()
         {
             return Some(format!(
                 "another process has taken the place of the node `{name}`, with the same `state_dir` or a copy of it"

@@ -32,8 +32,8 @@ pub struct ProposedText {
 /// Why a text has not become a revision. Nothing has changed on any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProposalFault {
-    /// Another one is under way, of this node.
-    Busy(String),
+    /// Another one is under way, of this node; `None`: it was first by a moment.
+    Busy(Option<String>),
     /// These nodes would not take it.
     Refused(Vec<(String, Vec<String>)>),
     /// These nodes have not said anything in time.
@@ -45,8 +45,11 @@ pub enum ProposalFault {
 impl fmt::Display for ProposalFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProposalFault::Busy(node) => {
+            ProposalFault::Busy(Some(node)) => {
                 write!(f, "another config is being agreed on, proposed on node {node}")
+            }
+            ProposalFault::Busy(None) => {
+                f.write_str("another config was proposed at the same moment: ask again")
             }
             ProposalFault::Refused(all) => {
                 let nodes: Vec<String> = all
@@ -149,8 +152,7 @@ impl ClusterNode {
     pub async fn propose(&self, id: String, proposed: ProposedText) -> Result<u64, ProposalFault> {
         let view = self.view();
         if let Some(other) = self.proposal(&view.rows) {
-            let node = other.map_or_else(|_| "unknown".to_owned(), |other| other.revision.node);
-            return Err(ProposalFault::Busy(node));
+            return Err(ProposalFault::Busy(other.ok().map(|other| other.revision.node)));
         }
         let number = revision::current(&view.rows).unwrap_or_default() + 1;
         let row = ProposalRow { id: id.clone(), revision: self.row_of(proposed, number) };
@@ -161,7 +163,7 @@ impl ClusterNode {
         let conditions = vec![at(PROPOSAL, 0), at(CURRENT, before)];
         let Committed::Done(begun) = self.commit(Transaction { conditions, changes: vec![put] }).await?
         else {
-            return Err(ProposalFault::Busy("unknown".to_owned()));
+            return Err(ProposalFault::Busy(None));
         };
         let heard = self.hear(&id, begun).await;
         let is_own = at(PROPOSAL, begun);
@@ -185,7 +187,7 @@ impl ClusterNode {
                 self.learned(done).await;
                 Ok(number)
             }
-            Committed::Conflict => Err(ProposalFault::Busy("unknown".to_owned())),
+            Committed::Conflict => Err(ProposalFault::Busy(None)),
         }
     }
 

@@ -112,10 +112,9 @@ fn a_config_that_one_node_refuses_is_in_force_nowhere_and_the_refusal_names_node
     assert!(said.contains("networks"), "{said}");
     assert_eq!((answer(&first), answer(&second)), ("fake-1".to_owned(), "fake-1".to_owned()));
     assert_eq!((revision(&first), revision(&second)), (1, 1));
-    // The same once it can be taken.
+    // The same file once it can be taken.
     std::fs::write(second.folder().join("networks"), "192.0.2.0/24\n").unwrap();
-    let file = first.folder().join("evenkeel.yaml");
-    let output = first.command(&["apply", file.to_str().unwrap()]);
+    let output = first.command(&["reload"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     eventually("it is in force", || answer(&second) == "fake-2");
 }

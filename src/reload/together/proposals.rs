@@ -84,14 +84,24 @@ impl RunningConfig {
         if refused.is_some() {
             self.come_to(together, &together.node.view()).await;
         }
-        let before = together.state().own.replace(Arc::clone(&part.text));
-        let is_edited = before.as_ref() != Some(&part.text);
-        if together.in_force().is_none() || !is_edited || self.says_what_is_in_force(together).await? {
-            return self.reload_own().await;
+        let is_edited = together.state().own.as_ref() != Some(&part.text);
+        let is_shared = together.in_force().is_some();
+        let is_news = is_shared && is_edited && !self.says_what_is_in_force(together).await?;
+        let outcome = match is_news {
+            true => self.propose(together, &part, "this node's file".to_owned()).await,
+            false => self.reload_own().await,
+        };
+        match &outcome {
+            // Whoever asks again after a refusal asks all nodes again.
+            Ok(_) => together.state().own = Some(part.text),
+            Err(refusal) if is_news => {
+                events::reload_refused(&refusal.first(), refusal.problems.len().saturating_sub(1));
+            }
+            Err(_) => {}
         }
-        let outcome = self.propose(together, &part, "this node's file".to_owned()).await;
-        if let Err(refusal) = &outcome {
-            events::reload_refused(&refusal.first(), refusal.problems.len().saturating_sub(1));
+        if !is_shared {
+            // What kept it from being the first revision may be gone.
+            self.come_to(together, &together.node.view()).await;
         }
         outcome
     }

@@ -2,7 +2,7 @@
 //!
 //! One member is spoken to until it fails, then the next. A balancing client asks the dead one again and again: with one of three members gone it
 //! failed more than a fifth of its writes. Each attempt has little time at first, and more with each that follows; all of them together have
-//! [`client::BUDGET`]. Watches want a member that has a leader, so that they never listen to one that is cut off; nothing else does, so that a
+//! five seconds. Watches want a member that has a leader, so that they never listen to one that is cut off; nothing else does, so that a
 //! process that starts can read what a single member knows.
 
 mod client;

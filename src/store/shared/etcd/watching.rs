@@ -50,7 +50,7 @@ pub(super) async fn tell(store: EtcdClient, prefix: String, mut after: Revision,
         }
         // One that ends at once again and again tells nothing, and whoever listens is to know that.
         let since = *failing.get_or_insert(begun);
-        if begun.elapsed() > BEGIN || after > before {
+        if begun.elapsed() > SILENT || after > before {
             failing = None;
         } else if since.elapsed() > SILENT {
             let why = "no member tells what changes".to_owned();
