@@ -65,13 +65,14 @@ fn look(node: &ClusterNode) -> Option<KnownRows> {
 }
 
 /// This process as a node of its cluster. `kept`: the folder of what outlives it.
-pub(super) fn node(config: &ClusterConfig, kept: Option<&Arc<LockedFolder>>) -> ClusterNode {
+pub(super) fn node(config: &ClusterConfig, kept: Option<&Arc<LockedFolder>>, shares: bool) -> ClusterNode {
     let boot = format!("{:016x}", rand::random::<u64>());
     let machine = kept.and_then(|folder| folder.identity(rand::random()));
     let facts = NodeFacts {
         name: config.node.clone().unwrap_or_else(host_name),
         machine: machine.unwrap_or_else(|| boot.clone()),
         boot,
+        shares,
         zone: None,
         since_ms: now_ms(),
     };

@@ -74,7 +74,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let discovery = Arc::new(Discovery::new(now));
     let lasting = state.as_ref().ok().filter(|_| !is_fleeting);
     let cluster = loaded.config.cluster.clone();
-    let cluster = cluster.map(|cluster| Arc::new(joining::node(&cluster, lasting)));
+    let cluster = cluster.map(|cluster| Arc::new(joining::node(&cluster, lasting, shared.is_some())));
     let reading = shared.filter(|_| cluster.is_some()).map(|reading| SharedReading {
         cache: lasting.map(|folder| folder.path().join(joining::cache(cluster.as_deref()))),
         ..reading

@@ -96,6 +96,7 @@ mod tests {
             machine: machine.to_owned(),
             version: "0.1.0".to_owned(),
             schema: [1, SCHEMA],
+            shares: true,
             zone: None,
             since_ms: 5_000,
         }

@@ -42,6 +42,8 @@ pub struct NodeFacts {
     pub machine: String,
     /// What this start of it is known by.
     pub boot: String,
+    /// Whether it takes part in what all agree on.
+    pub shares: bool,
     /// Where it runs.
     pub zone: Option<String>,
     /// Since when it runs, in milliseconds since 1970.
@@ -95,9 +97,9 @@ impl ClusterNode {
     /// The one of this config. Nobody knows of it yet.
     #[must_use]
     pub fn new(config: &ClusterConfig, facts: NodeFacts, store: ChosenStore) -> ClusterNode {
-        let NodeFacts { name, machine, boot, zone, since_ms } = facts;
+        let NodeFacts { name, machine, boot, shares, zone, since_ms } = facts;
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        let row = NodeRow { boot, machine, version, schema: [1, SCHEMA], zone, since_ms };
+        let row = NodeRow { boot, machine, version, schema: [1, SCHEMA], shares, zone, since_ms };
         let view = ClusterView {
             cluster: config.name.as_str().into(),
             node: name.into(),
@@ -184,7 +186,7 @@ impl ClusterNode {
         let view = self.view();
         if view.standing != Standing::Member {
             let why = view.standing.reason().unwrap_or("it has not joined yet");
-            return Err(StoreFault::Unreachable(format!("this node is {}: {why}", view.standing.as_str())));
+            return Err(StoreFault::Apart(format!("{}: {why}", view.standing.as_str())));
         }
         self.store.commit(transaction).await
     }

@@ -215,7 +215,8 @@ impl ClusterNode {
         }
         if view.standing != Standing::Member {
             let why = view.standing.reason().unwrap_or("it is no member any more").to_owned();
-            return Err(ProposalFault::Store(StoreFault::Unreachable(why)));
+            let why = format!("{}: {why}", view.standing.as_str());
+            return Err(ProposalFault::Store(StoreFault::Apart(why)));
         }
         if waiting.is_empty() { Ok(()) } else { Err(ProposalFault::Unanswered(waiting)) }
     }

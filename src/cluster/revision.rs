@@ -101,7 +101,7 @@ pub struct ProposalTally {
 #[must_use]
 pub fn tally(view: &ClusterView, id: &str) -> ProposalTally {
     let mut tally = ProposalTally::default();
-    for node in view.nodes() {
+    for node in view.nodes().into_iter().filter(|node| node.row.shares) {
         let row = view.rows.get(&ack(id, &node.name));
         match row.and_then(|row| super::rows::read::<AckRow>(&row.value)) {
             None => tally.waiting.push(node.name),

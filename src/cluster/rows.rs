@@ -35,11 +35,18 @@ pub struct NodeRow {
     pub version: String,
     /// The versions of rows that it understands.
     pub schema: [u32; 2],
+    /// Whether it takes part in what all agree on: one that has no file of its own does not.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub shares: bool,
     /// In which zone it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
     /// Since when, in milliseconds since 1970, by its own clock.
     pub since_ms: u64,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// `drain/NAME`: that a node is to be drained, until somebody says otherwise.
@@ -84,7 +91,9 @@ mod tests {
     fn a_reader_takes_what_it_knows_of_a_row_of_a_later_version() {
         let later = br#"{"boot":"b","machine":"m","version":"9","schema":[1,2],"since_ms":7,"weight":3}"#;
         let row: NodeRow = read(later).expect("it is read");
-        assert_eq!((row.schema, row.zone), ([1, 2], None));
+        assert_eq!((row.schema, row.shares, &row.zone), ([1, 2], true, &None));
+        let apart = NodeRow { shares: false, ..row };
+        assert_eq!(read(&write(&apart)), Some(apart));
         assert_eq!(read::<NodeRow>(b"{}"), None);
         assert_eq!(read::<NodeRow>(b"\xff"), None);
     }

@@ -39,6 +39,7 @@ fn help_of_every_command_shows_an_example() {
             "block",
             "unblock",
             "purge",
+            "cluster",
             "diff",
             "save",
             "log",

@@ -11,7 +11,7 @@ use super::support::{Client, eventually, fakes};
 
 /// A node's own part of a file.
 fn own(etcd: &str, node: &str) -> String {
-    format!("cluster: {{name: t, node: {node}, lease: 3s{etcd}}}\n")
+    format!("cluster: {{name: t, node: {node}{etcd}}}\n")
 }
 
 /// What is shared: a target with this backend.
@@ -247,4 +247,21 @@ fn a_node_that_cannot_take_the_config_serves_its_own_until_somebody_reloads_it()
     std::fs::write(second.folder().join("networks"), "192.0.2.0/24\n").unwrap();
     assert!(second.command(&["reload"]).status.success());
     assert_eq!((answer(&second), revision(&second)), ("fake-1".to_owned(), 1));
+}
+
+#[test]
+fn a_node_without_a_file_of_its_own_is_not_waited_for() {
+    if !is_there() {
+        return;
+    }
+    let (etcd, backends) = (Etcd::start(1), fakes(2));
+    let config = |node: &str, backend: usize| own(&of(&etcd), node) + &web(&backends[backend], "");
+    let first = Process::start(&config("a", 0), 1);
+    eventually("there is a first revision", || revision(&first) == 1);
+    let second = Process::start_from_input(&config("b", 0), 1);
+    comes_to(&first, &["a", "b"]);
+    write(&first, &config("a", 1));
+    let output = first.command(&["reload"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!((answer(&first), answer(&second)), ("fake-2".to_owned(), "fake-1".to_owned()));
 }

@@ -43,8 +43,8 @@ pub(super) async fn drain(api: &Api, asked: &Question, is_wanted: bool) -> Admin
     for _ in 0..TRIES {
         let view = cluster.view();
         if view.standing != Standing::Member {
-            let why = view.standing.reason().unwrap_or("it has not joined yet").to_owned();
-            return Err(problem(&StoreFault::Unreachable(why)));
+            let why = view.standing.reason().unwrap_or("it has not joined yet");
+            return Err(problem(&StoreFault::Apart(format!("{}: {why}", view.standing.as_str()))));
         }
         let (nodes, changed) = (view.nodes(), view.rows.changed(&row));
         let node = nodes.iter().find(|node| node.name == name);

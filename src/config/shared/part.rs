@@ -95,14 +95,16 @@ pub fn shared_part(
         }
     }
     let text: Arc<str> = lines.join("\n").into();
-    Ok(SharedPart { secrets: secrets(&text, own, env), text })
+    // What can't be read for itself may have secrets in it that nobody sees.
+    let secrets = secrets(&text, own, env).ok_or(Uncut::NoMapping)?;
+    Ok(SharedPart { text, secrets })
 }
 
 /// What stands in it that the walker takes for a secret, and is no reference such as `${NAME}`.
-fn secrets(text: &Arc<str>, own: &Path, env: &dyn Fn(&str) -> Option<String>) -> Vec<InlineSecret> {
+fn secrets(text: &Arc<str>, own: &Path, env: &dyn Fn(&str) -> Option<String>) -> Option<Vec<InlineSecret>> {
     let main = SourceFile { text: Arc::clone(text), ..SourceFile::new(own, "") };
     let mut report = Report::new(vec![main]);
-    let Some(gathered) = include::gather(&mut report, 0, &Instead::new(), env) else { return Vec::new() };
+    let gathered = include::gather(&mut report, 0, &Instead::new(), env)?;
     raw::walk(&gathered.roots, gathered.included, &mut raw::Reader::new(&mut report));
     let mut found: Vec<InlineSecret> = Vec::new();
     for place in report.secrets().iter().filter(|place| place.file == 0) {
@@ -119,5 +121,5 @@ fn secrets(text: &Arc<str>, own: &Path, env: &dyn Fn(&str) -> Option<String>) ->
             found.push(InlineSecret { line: place.line, key: key.to_owned() });
         }
     }
-    found
+    Some(found)
 }

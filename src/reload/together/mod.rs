@@ -172,6 +172,14 @@ impl RunningConfig {
             }
             return;
         }
+        // Without this node's own keys an anchor may be gone that others need.
+        if let Err(refusal) = self.read(&together.own_as_shared(), crate::config::Files::default()).await.0 {
+            let why = refusal.first();
+            if together.is_new(why.clone()) {
+                events::unseeded(&why);
+            }
+            return;
+        }
         let author = "the first node".to_owned();
         let proposed = ProposedText { text: part.text.to_string(), author, at_ms: now_ms() };
         // Whoever was first, what comes of it is learned.

@@ -9,10 +9,10 @@ use super::sharing::{TakenRevision, Together, name_of, refusal, unsealed};
 use crate::cluster::proposing::ProposedText;
 use crate::cluster::revision::{PROPOSAL, RevisionRow};
 use crate::cluster::view::ClusterView;
-use crate::config::{Files, SharedPart, shared_rows};
+use crate::config::{Files, SharedPart, SharedText, shared_rows};
 use crate::events;
 use crate::reload::background::background;
-use crate::reload::begun::now_ms;
+use crate::reload::begun::{Loader, now_ms};
 use crate::reload::difference::difference;
 use crate::reload::plan::{Plan, PlanVerdict};
 use crate::reload::running::{Refusal, ReloadOutcome, RunningConfig};
@@ -88,7 +88,7 @@ impl RunningConfig {
         let is_shared = together.in_force().is_some();
         let is_news = is_shared && is_edited && !self.says_what_is_in_force(together).await?;
         let outcome = match is_news {
-            true => self.propose(together, &part, "this node's file".to_owned()).await,
+            true => self.propose(together, &part, "an edited file".to_owned()).await,
             false => self.reload_own().await,
         };
         match &outcome {
@@ -153,6 +153,11 @@ impl RunningConfig {
         if let Some(why) = unsealed(together, part) {
             return Err(refusal(why));
         }
+        // What this node itself would not take is told in full, and is shown to nobody.
+        let shared = SharedText { name: "this config".into(), text: Arc::clone(&part.text) };
+        let load = Arc::clone(&together.reading.shared);
+        let own: Loader = Arc::new(move || load(&shared));
+        self.read(&own, Files::default()).await.0?;
         let proposed = ProposedText { text: part.text.to_string(), author, at_ms: now_ms() };
         let number = together.node.propose(together.next_id(), proposed).await;
         let number = number.map_err(|fault| refusal(fault.to_string()))?;

@@ -178,6 +178,9 @@ pub enum StoreFault {
     /// Nobody answers, or nobody who may decide. What was asked for may have been done all the same.
     #[error("unreachable: {0}")]
     Unreachable(String),
+    /// Nobody was asked: this node is none of those who share.
+    #[error("this node is {0}")]
+    Apart(String),
     /// It may not be done by whom we come as.
     #[error("refused: {0}")]
     Refused(String),

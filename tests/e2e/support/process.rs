@@ -43,6 +43,15 @@ impl Process {
         Process::begin(shell, folder, listeners)
     }
 
+    /// The same with a config from standard input.
+    pub fn start_from_input(config: &str, listeners: usize) -> Process {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("evenkeel.yaml"), whole(config)).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$1\" - <\"$2\"", env!("CARGO_BIN_EXE_evenkeel")]);
+        Process::begin(shell, folder, listeners)
+    }
+
     fn begin(mut command: Command, folder: tempfile::TempDir, listeners: usize) -> Process {
         let file = folder.path().join("evenkeel.yaml");
         let mut child = command
