@@ -77,7 +77,6 @@ fn addresses_that_come_and_go_leave_no_byte_and_no_series_behind() {
         });
     };
     row();
-    row();
     // The name is asked for all the time, if less often now: what an answer takes while it is looked at does not count.
     let at_rest = || {
         resting.store(true, Ordering::Relaxed);
@@ -89,7 +88,12 @@ fn addresses_that_come_and_go_leave_no_byte_and_no_series_behind() {
         resting.store(false, Ordering::Relaxed);
         least
     };
-    let before = at_rest();
+    // At a rest more may be held than at another, until something happens again: the less of two is what there has to be.
+    let before = [(); 2].map(|()| {
+        row();
+        at_rest()
+    });
+    let before = before.into_iter().min().unwrap();
     let numbers = || {
         let snapshot = server.reloader().snapshots.current().unwrap();
         snapshot.targets[0].backends.iter().map(|backend| backend.id.0).max().unwrap()
@@ -100,5 +104,5 @@ fn addresses_that_come_and_go_leave_no_byte_and_no_series_behind() {
         "numbers, and with them cells and series, are given again: {}",
         numbers()
     );
-    eventually("as many bytes are live as before", || at_rest().abs_diff(before) <= SAME);
+    eventually("no more bytes are live than before", || at_rest() <= before + SAME);
 }
