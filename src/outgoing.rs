@@ -1,7 +1,6 @@
 //! Requests of our own over HTTP/1.1: a connection to one place and nobody else, one request, one answer. No redirect is followed.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +15,12 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::config::model::HttpUrl;
 use crate::config::model::tls::{AlpnProtocol, Authorities, UpstreamTls};
-use crate::net::connect::first_of;
+use crate::net::connect::to_host;
 use crate::tls::{self, Roots, Upstream};
 
 /// The most bytes of an answer's head.
@@ -92,7 +90,7 @@ impl OtherSide {
         reading: AnswerReading,
     ) -> Result<Response<Bytes>, String> {
         let request = request.map_err(|_| "the URL can't be sent".to_owned())?;
-        let stream = self.connect().await?;
+        let stream = to_host(&self.url.host, self.url.port, words).await?;
         match &self.tls {
             Some((config, name)) => {
                 let connector = TlsConnector::from(Arc::clone(config));
@@ -102,20 +100,6 @@ impl OtherSide {
             None if self.url.is_tls => Err("no certificate can be for this host".to_owned()),
             None => exchange(stream, request, reading).await,
         }
-    }
-
-    async fn connect(&self) -> Result<TcpStream, String> {
-        let addresses: Vec<SocketAddr> = match self.url.host.parse::<IpAddr>() {
-            Ok(ip) => vec![SocketAddr::new(ip, self.url.port)],
-            Err(_) => match lookup_host((self.url.host.as_str(), self.url.port)).await {
-                Ok(found) => found.collect(),
-                Err(error) => return Err(format!("name does not resolve: {error}")),
-            },
-        };
-        let mut reason = "no address".to_owned();
-        let attempts = addresses.iter().map(|address| TcpStream::connect(*address));
-        let first = first_of(attempts, |error: io::Error| reason = words(&error)).await;
-        first.ok_or(reason)
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream, lookup_host};
 use tokio::time::sleep;
 
 use super::option::choose_port_late;
@@ -53,6 +53,28 @@ pub async fn unix(path: &Path) -> io::Result<Stream> {
 
 /// How long an attempt has before one to another address of the same backend begins beside it (RFC 8305 §5).
 pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+
+/// A connection of our own to a host by name or address, over the first of its addresses that takes one.
+///
+/// # Errors
+/// Why there is none: of the latest attempt in `words`.
+pub async fn to_host(
+    host: &str,
+    port: u16,
+    words: impl Fn(&io::Error) -> String,
+) -> Result<TcpStream, String> {
+    let addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+        Ok(ip) => vec![SocketAddr::new(ip, port)],
+        Err(_) => match lookup_host((host, port)).await {
+            Ok(found) => found.collect(),
+            Err(error) => return Err(format!("name does not resolve: {error}")),
+        },
+    };
+    let mut reason = "no address".to_owned();
+    let attempts = addresses.iter().map(|address| TcpStream::connect(*address));
+    let first = first_of(attempts, |error: io::Error| reason = words(&error)).await;
+    first.ok_or(reason)
+}
 
 /// Makes `attempts` until one succeeds, and gives that up for the others. Each begins [`ATTEMPT_DELAY`] behind the one before, or as
 /// soon as one has failed, which `failed` is told. `None`: all have.

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -17,7 +16,6 @@ use prost::Message;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tonic::body::Body;
 use tonic::client::{Grpc, GrpcService};
@@ -28,7 +26,7 @@ use tonic_prost::ProstCodec;
 use crate::config::model::EtcdConfig;
 use crate::config::model::HttpUrl;
 use crate::config::model::tls::{AlpnProtocol, UpstreamTls};
-use crate::net::connect::first_of;
+use crate::net::connect::to_host;
 use crate::tls::{self, Roots, Upstream};
 
 /// A member takes a PING each 5 s at most, and none where nothing is asked: whoever sends more is cut off.
@@ -67,7 +65,7 @@ impl EtcdMember {
     /// # Errors
     /// In words.
     pub(super) async fn open(&self) -> Result<EtcdLine, String> {
-        let stream = self.connect().await?;
+        let stream = to_host(&self.url.host, self.url.port, words).await?;
         let _ = stream.set_nodelay(true);
         let (sender, ending) = match &self.tls {
             Some((config, name)) => {
@@ -81,20 +79,6 @@ impl EtcdMember {
         let origin =
             Uri::builder().scheme(scheme).authority(self.url.authority()).path_and_query("/").build();
         Ok(EtcdLine { sender, ending, origin: origin.map_err(|error| error.to_string())? })
-    }
-
-    async fn connect(&self) -> Result<TcpStream, String> {
-        let addresses: Vec<SocketAddr> = match self.url.host.parse::<IpAddr>() {
-            Ok(ip) => vec![SocketAddr::new(ip, self.url.port)],
-            Err(_) => match lookup_host((self.url.host.as_str(), self.url.port)).await {
-                Ok(found) => found.collect(),
-                Err(error) => return Err(format!("name does not resolve: {error}")),
-            },
-        };
-        let mut reason = "no address".to_owned();
-        let attempts = addresses.iter().map(|address| TcpStream::connect(*address));
-        let first = first_of(attempts, |error: io::Error| reason = words(&error)).await;
-        first.ok_or(reason)
     }
 }
 
