@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn what_can_t_be_kept_is_told_apart() {
         let of = |is_full| {
-            let problem = problem(HandFault::Unkept(Unkept { reason: "why".into(), is_full }));
+            let problem = problem(HandFault::Unkept(Unkept { is_full, ..Unkept::because("why") }));
             (problem.status, problem.detail)
         };
         let detail = "nothing has changed, because it can't be kept: why".to_owned();

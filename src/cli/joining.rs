@@ -9,12 +9,14 @@ use crate::config::model::ClusterConfig;
 use crate::config::{Loaded, SharedText};
 use crate::events;
 use crate::reload::begun::now_ms;
+use crate::reload::kept::KeptOverlay;
+use crate::reload::kept::shared::{OverlayLine, SharedJournal, SharedOverlay};
 use crate::reload::together::{CachedRevision, SharedReading};
-use crate::store::LocalStore;
 use crate::store::local::LockedFolder;
 use crate::store::shared::chosen::ChosenStore;
 use crate::store::shared::embedded::EmbeddedStore;
 use crate::store::shared::etcd::EtcdStore;
+use crate::store::{LocalStore, Store};
 
 /// The file in the folder of state in which the latest revision is kept.
 pub(super) fn cache(node: Option<&ClusterNode>) -> String {
@@ -22,14 +24,22 @@ pub(super) fn cache(node: Option<&ClusterNode>) -> String {
     format!("cluster-{cluster}.config")
 }
 
+/// What a process begins with.
+pub(super) struct Beginning {
+    /// The config.
+    pub(super) loaded: Loaded,
+    /// The revision that it is of; `None`: it is this node's own file.
+    pub(super) revision: Option<RevisionRow>,
+    /// What is changed by hand, as all know it, or as this node knew it last; `None`: it never has.
+    pub(super) overlay: Option<SharedOverlay>,
+}
+
 /// The config that a process begins with, of which `loaded` is its own file: the revision that the store names; where nobody answers soon the one that it
 /// had when it ran last; else its own file, and nothing beside it.
-pub(super) fn begin(
-    node: &ClusterNode,
-    reading: &SharedReading,
-    loaded: Loaded,
-) -> (Loaded, Option<RevisionRow>) {
+pub(super) fn begin(node: &ClusterNode, reading: &SharedReading, loaded: Loaded) -> Beginning {
     let rows = look(node);
+    let known = rows.as_ref().map(SharedOverlay::of).filter(|shared| shared.generation > 0);
+    let overlay = known.or_else(|| CachedRevision::read_overlay(reading.cache.as_ref()?));
     let named = rows.as_ref().and_then(|rows| {
         let number = revision::current(rows)?;
         match node.revision(rows, number)? {
@@ -45,14 +55,30 @@ pub(super) fn begin(
         let name = format!("revision {}", row.number);
         let shared = SharedText { name: name.into(), text: row.text.as_str().into() };
         match (reading.shared)(&shared) {
-            Ok(shared) => return (shared, Some(row)),
+            Ok(loaded) => return Beginning { loaded, revision: Some(row), overlay },
             Err(error) => {
                 let why = format!("{error:#}");
                 events::revision_unread(row.number, why.lines().next().unwrap_or_default());
             }
         }
     }
-    (loaded, None)
+    Beginning { loaded, revision: None, overlay }
+}
+
+/// What is changed by hand of a node that begins with `known`; without it with what was changed by hand on this one alone.
+pub(super) fn overlay(
+    node: &Arc<ClusterNode>,
+    known: Option<SharedOverlay>,
+    own: impl FnOnce() -> Result<Box<dyn Store>, String>,
+) -> (KeptOverlay, Arc<OverlayLine>) {
+    let of_own = || {
+        let (kept, _) = KeptOverlay::load(own().ok()?);
+        let stored = kept.state().stored().clone();
+        Some(SharedOverlay { stored, generation: 0 })
+    };
+    let line = Arc::<OverlayLine>::default();
+    let journal = SharedJournal { node: Arc::clone(node), line: Arc::clone(&line) };
+    (KeptOverlay::shared(Box::new(journal), known.or_else(of_own).unwrap_or_default()), line)
 }
 
 /// What the store has.

@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use super::exit_code::CUT;
-use super::joining;
+use super::joining::{self, Beginning};
 use super::start_fault::located;
 use crate::acme::{KeptShelves, OrderDesk};
 use crate::admin::{AboutProcess, AdminDoor, AdminListener, Api, Desk, TextLoader};
@@ -79,12 +79,16 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
         cache: lasting.map(|folder| folder.path().join(joining::cache(cluster.as_deref()))),
         ..reading
     });
-    let (loaded, revision) = match (&cluster, &reading) {
-        (Some(node), Some(reading)) => joining::begin(node, reading, loaded),
-        _ => (loaded, None),
+    let own = || store(&state, LocalStore::OVERLAY);
+    let (begun, together) = match cluster.clone().zip(reading) {
+        Some((node, reading)) => {
+            let Beginning { loaded, revision, overlay } = joining::begin(&node, &reading, loaded);
+            let (kept, line) = joining::overlay(&node, overlay, own);
+            let together = Together::new(node, reading, revision, line);
+            (Begun::with(discovery.meet_first(loaded)?, kept), Some(together))
+        }
+        None => (Begun::load(discovery.meet_first(loaded)?, own()), None),
     };
-    let together = cluster.clone().zip(reading).map(|(node, reading)| Together::new(node, reading, revision));
-    let begun = Begun::load(discovery.meet_first(loaded)?, store(&state, LocalStore::OVERLAY));
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);
     let place = whereabouts.config.clone();

@@ -3,6 +3,7 @@
 //! Three things go on beside one another once it has joined: words that keep its lease alive, the watch over all rows, and the deadline after which it
 //! takes itself for gone. None waits for another: a store that is slow to answer one of them delays no other.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -62,6 +63,8 @@ pub struct ClusterNode {
     due: watch::Sender<Tick>,
     /// What it has lent of the store. Only [`ClusterNode::keep`] changes it.
     lent: Mutex<Option<LeaseNumber>>,
+    /// The store has gone back, and what it has now is not known yet.
+    is_rewound: AtomicBool,
 }
 
 /// How a session with the store has ended.
@@ -108,6 +111,7 @@ impl ClusterNode {
             kept: None,
             boot: row.boot.as_str().into(),
             rows: Arc::default(),
+            rewinds: 0,
         };
         let view = watch::Sender::new(Arc::new(view));
         let (lease, key) = (config.lease, config.key.clone());
@@ -119,6 +123,7 @@ impl ClusterNode {
             view,
             due: watch::Sender::new(Tick::ZERO),
             lent: Mutex::default(),
+            is_rewound: AtomicBool::new(false),
         }
     }
 
@@ -219,7 +224,10 @@ impl ClusterNode {
             match Box::pin(self.session()).await {
                 Ended::Rejoin(why) => self.stand(Standing::Detached(why.to_owned())),
                 Ended::Relist => events::cluster_relisted(),
-                Ended::Fault(fault) => self.stand(Standing::Detached(fault.to_string())),
+                Ended::Fault(fault) => {
+                    self.is_rewound.fetch_or(matches!(fault, StoreFault::Rewound(_)), Ordering::Relaxed);
+                    self.stand(Standing::Detached(fault.to_string()));
+                }
                 Ended::Refused(why) => self.stand(Standing::Refused(why)),
             }
             // One that went on for a while has not failed at once.
@@ -232,7 +240,8 @@ impl ClusterNode {
     async fn session(&self) -> Ended {
         match self.join().await {
             Ok(Joined { sent, lease, rows, at }) => {
-                self.learn(rows);
+                let rewinds = u32::from(self.is_rewound.swap(false, Ordering::Relaxed));
+                self.learn_with(rows, rewinds);
                 self.heard(sent);
                 tokio::select! {
                     ended = self.beat(lease) => ended,
@@ -373,8 +382,17 @@ impl ClusterNode {
 
     /// These are the rows.
     fn learn(&self, rows: KnownRows) {
+        self.learn_with(rows, 0);
+    }
+
+    /// These are the rows, and the store has gone back so often before.
+    fn learn_with(&self, rows: KnownRows, rewinds: u32) {
         let before = self.view();
-        self.view.send_modify(|view| Arc::make_mut(view).rows = Arc::new(rows));
+        self.view.send_modify(|view| {
+            let view = Arc::make_mut(view);
+            view.rows = Arc::new(rows);
+            view.rewinds += rewinds;
+        });
         let after = self.view();
         if before.standing == Standing::Joining {
             return;

@@ -100,6 +100,8 @@ pub struct ClusterView {
     pub kept: Option<Tick>,
     /// What is shared, as it was known last.
     pub rows: Arc<KnownRows>,
+    /// How often the store has gone back to what it was before: what was known up to then says nothing of it.
+    pub rewinds: u32,
 }
 
 impl ClusterView {

@@ -182,3 +182,20 @@ pub fn proposal_unread(reason: &str) {
         sentence("a config is proposed that can't be read: ", &[], "", reason, "")
     );
 }
+
+/// Logs that other nodes have blocked somebody, or let somebody in; so many networks are blocked now.
+pub fn blocked_elsewhere(count: usize) {
+    tracing::info!(
+        kind = EventKind::Blocked.name(),
+        networks = count,
+        "blocked or let in on another node: {count} networks are blocked now"
+    );
+}
+
+/// Logs that the store had nothing of what is changed by hand and blocked here, and has it now.
+pub fn overlay_stored_again() {
+    tracing::warn!(
+        kind = EventKind::RevisionLost.name(),
+        "the store of the cluster knew nothing of the changes by hand and blocks that are in force here: they are written to it"
+    );
+}

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::entry::Author;
+use super::entry::{Author, LaterFields};
 use super::rough::rough;
 use crate::access::Networks;
 use crate::config::Origin;
@@ -33,6 +33,9 @@ pub struct BlockedEntry {
     /// When they are let in again, in milliseconds since 1970; `None`: when somebody says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
+    /// What a later version says of it beside that: it is kept as it is.
+    #[serde(flatten)]
+    pub more: LaterFields,
 }
 
 /// As events tell of it: `192.0.2.0/24 (by hand, uid 0, 2026-11-23T09:12:01Z)`.
@@ -156,7 +159,8 @@ pub fn block(
     if left.len() >= BLOCKED_MAX {
         return Err(BlockDeclined::Full);
     }
-    let entry = BlockedEntry { id: next_id, network, keep, author, at_ms, expires_ms };
+    let entry =
+        BlockedEntry { id: next_id, network, keep, author, at_ms, expires_ms, more: LaterFields::new() };
     left.push(entry.clone());
     Ok((left, entry))
 }

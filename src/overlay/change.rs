@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::entry::{AddedBackend, Author, EntryChange, EntryField, ObjectName, OverlayEntry};
+use super::entry::{AddedBackend, Author, EntryChange, EntryField, LaterFields, ObjectName, OverlayEntry};
 use super::lay::{Aside, Laid, lay};
 use super::reconcile::added_value;
 use super::view::FileView;
@@ -296,6 +296,7 @@ impl Draft<'_> {
             at_ms: *at_ms,
             expires_ms: *expires_ms,
             gone_since_ms: None,
+            more: LaterFields::new(),
         });
         self.next_id += 1;
     }

@@ -1,5 +1,6 @@
 //! One change by hand: what of which object, who made it, when, and what the file said then.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -34,7 +35,13 @@ pub struct OverlayEntry {
     /// Since when its object is not in the file any more, in milliseconds since 1970; `None`: it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_since_ms: Option<u64>,
+    /// What a later version says of it beside that: it is kept as it is.
+    #[serde(flatten)]
+    pub more: LaterFields,
 }
+
+/// Fields of which this version knows nothing.
+pub type LaterFields = BTreeMap<String, serde_json::Value>;
 
 /// As events tell of it: `by hand, uid 0: web/b1 weight 5`.
 impl fmt::Display for OverlayEntry {
@@ -240,6 +247,7 @@ mod tests {
             at_ms: 1,
             expires_ms: Some(2),
             gone_since_ms: None,
+            more: LaterFields::new(),
         };
         let backend = || ObjectName::backend("web", "b/1");
         let added = AddedBackend { url: "http://a:1".into(), weight: Some(3), ..AddedBackend::default() };
@@ -260,6 +268,12 @@ mod tests {
             let json = serde_json::to_string(&entry).expect("JSON");
             assert_eq!(serde_json::from_str::<OverlayEntry>(&json).expect(&json), entry, "{json}");
         }
+        let later = r#"{"id":1,"target":"a","backend":"b","field":"weight","value":3,"author":"uid 0","at_ms":1,"ramp":{"for":"1m"}}"#;
+        let entry: OverlayEntry = serde_json::from_str(later).expect(later);
+        assert_eq!(entry.change, EntryChange::Weight(3));
+        let gone = OverlayEntry { gone_since_ms: Some(5), ..entry };
+        let json = serde_json::to_value(&gone).expect("JSON");
+        assert_eq!((&json["ramp"]["for"], &json["gone_since_ms"]), (&"1m".into(), &5.into()), "{json}");
         let wrong =
             r#"{"id":1,"target":"a","backend":"b","field":"state","value":"off","author":"uid 0","at_ms":1}"#;
         assert!(serde_json::from_str::<OverlayEntry>(wrong).is_err());

@@ -19,7 +19,7 @@ mod tests;
 
 pub use blocked::{BlockDeclined, BlockWish, BlockedEntry, BlockedReport, block, unblock};
 pub use change::{Changed, Declined, Wish, WishList, change};
-pub use entry::{AddedBackend, Author, EntryChange, EntryField, ObjectName, OverlayEntry};
+pub use entry::{AddedBackend, Author, EntryChange, EntryField, LaterFields, ObjectName, OverlayEntry};
 pub use lay::{Aside, Laid, lay};
 pub use reconcile::{EntryEnd, KEPT, Reconciled, next_end, reconcile};
 pub use report::{EntryReport, OverlayReport, report};

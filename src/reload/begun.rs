@@ -36,18 +36,29 @@ impl Begun {
     /// With what `store` has kept; `Err`: nothing can be kept, and why. Tells what was found.
     #[must_use]
     pub fn load(file: Loaded, store: Result<Box<dyn Store>, String>) -> Begun {
-        let (mut kept, Found { torn, damaged }) = match store {
+        let (kept, Found { torn, damaged }) = match store {
             Ok(store) => KeptOverlay::load(store),
             Err(reason) => (KeptOverlay::unkept(reason), Found::default()),
         };
-        if let Some(reason) = kept.fault() {
+        if let Some(reason) = kept.state().fault() {
             events::overlay_unkept(reason);
         }
         if torn > 0 || damaged > 0 {
             events::overlay_cut(torn, damaged);
         }
+        let begun = Begun::with(file, kept);
+        let can_keep = begun.kept.state().fault().is_none();
+        if let (Err(unkept), true) = (begun.kept.catch_up(), can_keep) {
+            events::overlay_behind(&unkept.reason);
+        }
+        begun
+    }
+
+    /// With what is kept, of which nothing is written yet. Tells what has come of it.
+    #[must_use]
+    pub fn with(file: Loaded, kept: KeptOverlay) -> Begun {
         let file = Arc::new(file);
-        let reconciled = reconcile(kept.entries(), &file, now_ms());
+        let reconciled = reconcile(kept.state().entries(), &file, now_ms());
         for ended in &reconciled.ended {
             let (entry, why) = ended;
             events::overlay_over(&entry.to_string(), &why.to_string());
@@ -62,24 +73,23 @@ impl Begun {
                 events::overlay_aside(&entry.to_string(), &why.to_string());
             }
         }
-        let (blocked, let_in) = blocked_until_now(kept.blocked(), now_ms());
+        let mut state = kept.state();
+        let (blocked, let_in) = blocked_until_now(state.blocked(), now_ms());
         let_in.iter().for_each(|entry| events::let_in(&entry.to_string()));
         if !blocked.is_empty() {
             events::blocked_from_the_start(blocked.len());
         }
-        kept.hold_blocked(blocked);
-        let next_id = kept.next_id();
-        kept.hold(&reconciled.entries, next_id);
-        if let (Err(unkept), None) = (kept.catch_up(), kept.fault()) {
-            events::overlay_behind(&unkept.reason);
-        }
+        state.hold_blocked(blocked);
+        let next_id = state.next_id();
+        state.hold(&reconciled.entries, next_id);
+        drop(state);
         Begun { file, laid, kept }
     }
 
     /// Whom it keeps out from its first connection on.
     #[must_use]
     pub fn blocked(&self) -> Arc<Networks> {
-        Arc::new(networks(self.kept.blocked()))
+        Arc::new(networks(self.kept.state().blocked()))
     }
 
     /// Without an overlay, and with no place to keep one.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::begun::now_ms;
 use super::blocks::{BlockAsk, BlockFault, BlockOutcome, Blocks, CutCounts};
-use super::by_hand::GLANCE;
+use super::by_hand::{GLANCE, TRYING};
 use super::kept::Unkept;
 use super::running::RunningConfig;
 use crate::events;
@@ -36,7 +37,7 @@ impl RunningConfig {
     /// Nothing has changed.
     pub async fn block(&self, ask: BlockAsk) -> Result<BlockOutcome, BlockFault> {
         let author = ask.author.to_string();
-        let (entry, answers) = self.do_at_once(move |blocks| blocks.block(ask)).await?;
+        let (entry, answers) = self.do_at_once(move |blocks| blocks.block(ask.clone())).await?;
         let report = BlockedReport::of(&entry, now_ms());
         let cut = all(answers).await;
         events::blocked(&author, &entry.network.to_string(), &report.words(), cut);
@@ -56,14 +57,32 @@ impl RunningConfig {
 
     async fn do_at_once<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Blocks) -> Result<T, BlockFault> + Send + 'static,
+        work: impl Fn(&Blocks) -> Result<T, BlockFault> + Send + Sync + 'static,
     ) -> Result<T, BlockFault> {
-        let blocks = Arc::clone(&self.blocks);
+        let work = Arc::new(work);
+        let begun = Instant::now();
+        loop {
+            let seen = self.overlay_seen();
+            match self.do_once(&work).await {
+                Err(BlockFault::Unkept(unkept)) if unkept.is_conflict && begun.elapsed() < TRYING => {
+                    // What others have changed meanwhile is in force first.
+                    if !self.learn_overlay(seen).await {
+                        return Err(BlockFault::Unkept(unkept));
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn do_once<T: Send + 'static>(
+        &self,
+        work: &Arc<impl Fn(&Blocks) -> Result<T, BlockFault> + Send + Sync + 'static>,
+    ) -> Result<T, BlockFault> {
+        let (blocks, work) = (Arc::clone(&self.blocks), Arc::clone(work));
         // At its own priority, and not in the background: somebody is to be out.
         let done = tokio::task::spawn_blocking(move || work(&blocks)).await;
-        done.unwrap_or_else(|error| {
-            Err(BlockFault::Unkept(Unkept { reason: error.to_string(), is_full: false }))
-        })
+        done.unwrap_or_else(|error| Err(Unkept::because(error.to_string()).into()))
     }
 
     /// Lets in whose time is over, whenever somebody's is; ends itself never.

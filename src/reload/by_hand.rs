@@ -4,8 +4,10 @@
 //! applied is taken back from the store. So whoever was told that it is done finds it done after a crash, and whoever was told nothing may
 //! find either.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::background::background;
 use super::begun::now_ms;
@@ -20,6 +22,9 @@ use crate::targets::Backend;
 
 /// The clock may be set, so it is looked at again after at most so long.
 pub(super) const GLANCE: Duration = Duration::from_secs(60);
+
+/// For how long a change is tried again before which other nodes come with theirs.
+pub(super) const TRYING: Duration = Duration::from_secs(10);
 
 /// What somebody wants changed.
 #[derive(Clone, Debug)]
@@ -60,6 +65,22 @@ impl RunningConfig {
     /// # Errors
     /// Nothing has changed.
     pub async fn change(&self, ask: HandAsk) -> Result<HandChange, HandFault> {
+        let begun = Instant::now();
+        loop {
+            let seen = self.overlay_seen();
+            match self.change_once(ask.clone()).await {
+                Err(HandFault::Unkept(unkept)) if unkept.is_conflict && begun.elapsed() < TRYING => {
+                    // What others have changed meanwhile is in force first.
+                    if !self.learn_overlay(seen).await {
+                        return Err(HandFault::Unkept(unkept));
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn change_once(&self, ask: HandAsk) -> Result<HandChange, HandFault> {
         let mut last = self.last.lock().await;
         let outcome = self.change_in_turn(&mut last.force, ask).await;
         self.show(&last.force);
@@ -74,8 +95,7 @@ impl RunningConfig {
         let (before, paused_before, next_id) = {
             let kept = force.kept();
             if let Some(reason) = kept.fault() {
-                let reason = reason.to_owned();
-                return Err(HandFault::Unkept(Unkept { reason, is_full: false }));
+                return Err(HandFault::Unkept(Unkept::because(reason)));
             }
             (kept.entries().to_vec(), kept.paused().to_vec(), kept.next_id())
         };
@@ -98,8 +118,10 @@ impl RunningConfig {
                 // Nobody is told that it is done, so it may not be there after a crash.
                 let kept = self.keep(force, before.clone(), paused_before.clone(), next_id).await;
                 if let Err(unkept) = kept {
-                    force.kept().pause(&paused_before);
-                    force.kept().hold(&before, next_id);
+                    let mut kept = force.kept();
+                    kept.pause(&paused_before);
+                    kept.hold(&before, next_id);
+                    drop(kept);
                     events::overlay_behind(&unkept.reason);
                 }
                 Err(HandFault::Refused(refusal))
@@ -179,32 +201,31 @@ impl RunningConfig {
         next_id: u64,
     ) -> Result<(), Unkept> {
         let kept = Arc::clone(&force.kept);
-        let kept = background(move || {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.keep(&entries, &paused, next_id)
-        });
-        let failed = |error: std::io::Error| Err(Unkept { reason: error.to_string(), is_full: false });
-        kept.await.unwrap_or_else(failed)
+        let kept = background(move || kept.keep(&entries, &paused, next_id));
+        kept.await.unwrap_or_else(|error| Err(Unkept::because(error.to_string())))
     }
 
     /// The entries in force are these; they are kept as soon as they can be.
     pub(super) async fn settle(&self, entries: &[OverlayEntry], force: &mut ConfigInForce) {
-        let next_id = force.kept().next_id();
-        force.kept().hold(entries, next_id);
-        let kept = Arc::clone(&force.kept);
-        let outcome = background(move || {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.fault().is_some() { Ok(()) } else { kept.catch_up() }
-        });
-        if let Ok(Err(unkept)) = outcome.await {
-            events::overlay_behind(&unkept.reason);
+        let (kept, can_keep) = {
+            let mut state = force.kept();
+            let next_id = state.next_id();
+            state.hold(entries, next_id);
+            (Arc::clone(&force.kept), state.fault().is_none())
+        };
+        let outcome = background(move || if can_keep { kept.catch_up() } else { Ok(()) });
+        match outcome.await {
+            // Another node has been first, and what it has made of it is on its way.
+            Ok(Err(unkept)) if !unkept.is_conflict => events::overlay_behind(&unkept.reason),
+            _ => {}
         }
     }
 
     /// Keeps nothing from now on, so that a successor can have the folder. Waits for the turn that goes on.
     pub async fn close_store(&self) {
         let last = self.last.lock().await;
-        last.force.kept().close("this process is about to end");
+        let kept = Arc::clone(&last.force.kept);
+        let _ = background(move || kept.close("this process is about to end")).await;
         self.show(&last.force);
     }
 }

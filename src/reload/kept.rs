@@ -1,61 +1,46 @@
-//! The entries of the overlay, and what the store has of them.
+//! The entries of the overlay, and what is stored of them.
+//!
+//! Two locks. The one of the **journal** is held by whoever changes what is stored, from looking at what there is until it is known to be stored; that may
+//! take as long as a disk or other machines take, so only threads wait for it that may. The one of the **state** is held for moments only, by anybody; whoever has
+//! the one of the state never waits for the other.
 //!
 //! Invariants:
 //!
-//! 1. A record of the store is a step from one whole overlay to the next: what is put, what is dropped, and which id comes next. So a
+//! 1. A record of the journal is a step from one whole overlay to the next: what is put, what is dropped, and which id comes next. So a
 //!    crash leaves one of the two, also where a change has several parts.
-//! 2. `stored` is what the store would load now. What is in force and not stored yet, because the disk was full when a file edit ended
-//!    an entry, is a part of the next record.
+//! 2. `stored` is what would be loaded now, as far as this process knows. What is in force and not stored yet, because the disk was full when a file edit
+//!    ended an entry, is a part of the next record.
 //! 3. Ids are never given twice, also not to those who come after a crash.
 //! 4. What is `paused` is stored and not in force: entries that only the text on trial has ended. A crash is a rollback, and they
 //!    are there again. No entry in force is of the same object and field as one of them.
-//! 5. What is `blocked` has nothing to do with any file: it is changed outside of the turns of configs, in one go under the lock of this
-//!    object. So its numbers are its own, and no turn that goes on meanwhile takes back what it finds there.
+//! 5. What is `blocked` has nothing to do with any file: it is changed outside of the turns of configs. So its numbers are its own, and no turn that goes
+//!    on meanwhile takes back what it finds there.
+//! 6. `generation` grows with each change of `stored`: by one of our own, or to one that others have made ([`OverlayState::adopt`]). A step is stored only on top
+//!    of the generation that it was made of, so nothing that others have stored is lost; and one that was adopted before its own writer came back
+//!    is not done again.
 
 #[cfg(test)]
 mod model;
+pub mod shared;
+pub mod step;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
-use std::io;
-
-use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::Loaded;
 use crate::overlay::{BlockedEntry, OverlayEntry, Reconciled, reconcile};
-use crate::store::{Store, StoreRecord};
+use crate::store::Store;
+use crate::store::shared::Revision;
+use shared::SharedOverlay;
+use step::{OverlayStep, StepJournal, StoredOverlay, replay};
+
+pub use step::Unkept;
 
 /// A journal of fewer bytes is not worth to be rewritten, but for tests.
 const WORTH: u64 = if cfg!(test) { 512 } else { 64 * 1024 };
 /// How many times as long as it would be anew a journal becomes.
 const SLACK: u64 = 4;
-
-/// One record.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Step {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    put: Vec<OverlayEntry>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    drop: Vec<u64>,
-    next: u64,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    block: Vec<BlockedEntry>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    unblock: Vec<u64>,
-    /// As `next`, of those that are blocked; 0 where nothing ever was.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    next_block: u64,
-}
-
-/// Why a change is not kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unkept {
-    /// In words.
-    pub reason: String,
-    /// The disk has no room, or this user may have no more of it.
-    pub is_full: bool,
-}
 
 /// What was found in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,25 +51,70 @@ pub struct Found {
     pub damaged: usize,
 }
 
-/// The entries in force, and the store.
+/// The entries in force, and where they are stored.
 #[derive(Debug)]
 pub struct KeptOverlay {
+    state: Mutex<OverlayState>,
+    journal: Mutex<Journal>,
+}
+
+/// What is in force, and what is stored of it.
+#[derive(Debug)]
+pub struct OverlayState {
     entries: Vec<OverlayEntry>,
     paused: Vec<OverlayEntry>,
-    stored: Vec<OverlayEntry>,
-    next_id: u64,
     blocked: Vec<BlockedEntry>,
-    stored_blocked: Vec<BlockedEntry>,
+    next_id: u64,
     next_block: u64,
-    /// `Err`: nothing can be kept, and why.
-    store: Result<Box<dyn Store>, String>,
+    stored: StoredOverlay,
+    generation: Revision,
+    /// Others change what is stored too.
+    is_shared: bool,
+    /// Why nothing can be kept.
+    fault: Option<String>,
+}
+
+/// Where steps are kept.
+#[derive(Debug)]
+enum Journal {
+    /// On this machine.
+    Local(Box<dyn Store>),
+    /// Where all nodes of a cluster see them.
+    Shared(Box<dyn StepJournal>),
+    /// Nowhere.
+    Closed,
+}
+
+impl Journal {
+    /// Keeps a step on top of this generation; says which one it makes.
+    fn append(&mut self, step: &OverlayStep, known: Revision) -> Result<Revision, Unkept> {
+        match self {
+            Journal::Local(store) => store.append(&step.record()).map(|()| known + 1).map_err(Unkept::from),
+            Journal::Shared(shared) => shared.append(step, known),
+            Journal::Closed => Err(Unkept::because("nothing is kept any more")),
+        }
+    }
+
+    /// Makes it as short as it can be, where it is much longer.
+    fn shorten(&mut self, stored: &StoredOverlay) {
+        let Journal::Local(store) = self else { return };
+        if store.size() > WORTH {
+            let whole = OverlayStep::whole(stored).record();
+            if store.size() / SLACK > whole.len() as u64 {
+                // The old one is as good, if longer.
+                let _ = store.compact(&[whole]);
+            }
+        }
+    }
 }
 
 impl KeptOverlay {
     /// One that has nothing and keeps nothing, for this reason.
     #[must_use]
     pub fn unkept(reason: impl Into<String>) -> KeptOverlay {
-        KeptOverlay::of(Replayed::default(), Err(reason.into()))
+        let kept = KeptOverlay::of(StoredOverlay::default(), Journal::Closed);
+        kept.state().fault = Some(reason.into());
+        kept
     }
 
     /// What `store` has.
@@ -95,18 +125,145 @@ impl KeptOverlay {
             .map_err(|error| error.to_string())
             .and_then(|kept| Ok((replay(&kept.records)?, Found { torn: kept.torn, damaged: kept.damaged })));
         match read {
-            Ok((replayed, found)) => (KeptOverlay::of(replayed, Ok(store)), found),
+            Ok((stored, found)) => (KeptOverlay::of(stored, Journal::Local(store)), found),
             Err(reason) => (KeptOverlay::unkept(reason), Found::default()),
         }
     }
 
-    fn of(replayed: Replayed, store: Result<Box<dyn Store>, String>) -> KeptOverlay {
-        let Replayed { entries, next_id, blocked, next_block } = replayed;
-        let (stored, stored_blocked) = (entries.clone(), blocked.clone());
-        let paused = Vec::new();
-        KeptOverlay { entries, paused, stored, next_id, blocked, stored_blocked, next_block, store }
+    /// What all nodes share, as this one knows it.
+    #[must_use]
+    pub fn shared(journal: Box<dyn StepJournal>, begun: SharedOverlay) -> KeptOverlay {
+        let kept = KeptOverlay::of(begun.stored, Journal::Shared(journal));
+        {
+            let mut state = kept.state();
+            (state.generation, state.is_shared) = (begun.generation, true);
+        }
+        kept
     }
 
+    fn of(stored: StoredOverlay, journal: Journal) -> KeptOverlay {
+        let StoredOverlay { entries, next_id, blocked, next_block } = stored.clone();
+        let state = OverlayState {
+            entries,
+            paused: Vec::new(),
+            blocked,
+            next_id,
+            next_block,
+            stored,
+            generation: 0,
+            is_shared: false,
+            fault: None,
+        };
+        KeptOverlay { state: Mutex::new(state), journal: Mutex::new(journal) }
+    }
+
+    /// What is in force and what is stored. To be let go of at once.
+    pub fn state(&self) -> MutexGuard<'_, OverlayState> {
+        // Each step is done or not done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps `entries` in the place of those there are, and these paused ones. When this returns they are kept. May wait.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn keep(
+        &self,
+        entries: &[OverlayEntry],
+        paused: &[OverlayEntry],
+        next_id: u64,
+    ) -> Result<(), Unkept> {
+        let wanted = |state: &OverlayState| {
+            let (blocked, next_block) = (state.blocked.clone(), state.next_block);
+            Ok((StoredOverlay { entries: merged(entries, paused), next_id, blocked, next_block }, ()))
+        };
+        self.store(wanted, |state, (), is_adopted| {
+            if !is_adopted {
+                state.pause(paused);
+                state.hold(entries, next_id);
+            }
+        })
+    }
+
+    /// Keeps what `plan` makes of what is blocked: all that is blocked then, and the id that comes next. When it is kept and in force, `done` is called,
+    /// before anything else changes. May wait.
+    ///
+    /// # Errors
+    /// Nothing has changed.
+    pub fn change_blocked<W, T, E: From<Unkept>>(
+        &self,
+        plan: impl FnOnce(&OverlayState) -> Result<(Vec<BlockedEntry>, u64, W), E>,
+        done: impl FnOnce(&OverlayState, W) -> T,
+    ) -> Result<T, E> {
+        let wanted = |state: &OverlayState| {
+            let (blocked, next_block, with) = plan(state)?;
+            // With the entries as they are stored: what of theirs is not there yet has its own time.
+            let (entries, next_id) = (state.stored.entries.clone(), state.next_id);
+            let stored = StoredOverlay { entries, next_id, blocked: blocked.clone(), next_block };
+            Ok((stored, (state.blocked.clone(), blocked, next_block, with)))
+        };
+        self.store(wanted, |state, (before, mut blocked, next_block, with), is_adopted| {
+            if !is_adopted {
+                // Whose time was over meanwhile is in already.
+                blocked.retain(|entry| !before.contains(entry) || state.blocked.contains(entry));
+                state.blocked = blocked;
+            }
+            state.next_block = state.next_block.max(next_block);
+            done(state, with)
+        })
+    }
+
+    /// Keeps what is in force, if it is not kept yet. May wait.
+    ///
+    /// # Errors
+    /// It is still not kept.
+    pub fn catch_up(&self) -> Result<(), Unkept> {
+        self.store(|state| Ok((state.as_in_force(state.all()), ())), |_, (), _| ())
+    }
+
+    /// Keeps what is blocked, if it is not kept yet. May wait.
+    ///
+    /// # Errors
+    /// It is still not kept.
+    pub fn catch_up_blocked(&self) -> Result<(), Unkept> {
+        self.store(|state| Ok((state.as_in_force(state.stored.entries.clone()), ())), |_, (), _| ())
+    }
+
+    /// Lets go of the journal, for this reason. May wait for whoever is about to write.
+    pub fn close(&self, reason: &str) {
+        self.state().fault = Some(reason.to_owned());
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Journal::Closed;
+    }
+
+    /// Stores what `wanted` says, and tells `done` of it in the same moment in which it counts as stored; and whether that has been adopted already, with
+    /// whatever others have made of it since.
+    fn store<W, T, E: From<Unkept>>(
+        &self,
+        wanted: impl FnOnce(&OverlayState) -> Result<(StoredOverlay, W), E>,
+        done: impl FnOnce(&mut OverlayState, W, bool) -> T,
+    ) -> Result<T, E> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stored, with, step, known) = {
+            let state = self.state();
+            if let Some(reason) = &state.fault {
+                return Err(Unkept::because(reason.as_str()).into());
+            }
+            let (stored, with) = wanted(&state)?;
+            let step = OverlayStep::between(&state.stored, &stored);
+            (stored, with, step, state.generation)
+        };
+        let at = step.map_or(Ok(known), |step| journal.append(&step, known))?;
+        journal.shorten(&stored);
+        let mut state = self.state();
+        let is_adopted = state.generation != known;
+        if !is_adopted {
+            (state.stored, state.generation) = (stored, at);
+        }
+        Ok(done(&mut state, with, is_adopted))
+    }
+}
+
+impl OverlayState {
     /// What is blocked, by id.
     #[must_use]
     pub fn blocked(&self) -> &[BlockedEntry] {
@@ -117,29 +274,6 @@ impl KeptOverlay {
     #[must_use]
     pub fn next_block(&self) -> u64 {
         self.next_block
-    }
-
-    /// Keeps `blocked` in the place of what is blocked. When this returns it is kept.
-    ///
-    /// # Errors
-    /// Nothing has changed.
-    pub fn keep_blocked(&mut self, blocked: Vec<BlockedEntry>, next_block: u64) -> Result<(), Unkept> {
-        let before = std::mem::replace(&mut self.blocked, blocked);
-        let next_before = std::mem::replace(&mut self.next_block, next_block);
-        // With the entries as they are in the store: what of theirs is not there yet has its own time.
-        let (stored, next_id) = (self.stored.clone(), self.next_id);
-        self.store(&stored, next_id).inspect_err(|_| {
-            (self.blocked, self.next_block) = (before, next_before);
-        })
-    }
-
-    /// Keeps what is blocked, if it is not kept yet.
-    ///
-    /// # Errors
-    /// It is still not kept.
-    pub fn catch_up_blocked(&mut self) -> Result<(), Unkept> {
-        let (stored, next_id) = (self.stored.clone(), self.next_id);
-        self.store(&stored, next_id)
     }
 
     /// These are blocked, kept or not.
@@ -162,7 +296,7 @@ impl KeptOverlay {
     /// Those in force and those that are paused, by id.
     #[must_use]
     pub fn all(&self) -> Vec<OverlayEntry> {
-        together(&self.entries, &self.paused)
+        merged(&self.entries, &self.paused)
     }
 
     /// The id that the next entry gets.
@@ -171,32 +305,32 @@ impl KeptOverlay {
         self.next_id
     }
 
+    /// Which change of what is stored is known: where others change it too, the revision of theirs.
+    #[must_use]
+    pub fn generation(&self) -> Revision {
+        self.generation
+    }
+
+    /// What is stored, as far as this process knows.
+    #[must_use]
+    pub fn stored(&self) -> &StoredOverlay {
+        &self.stored
+    }
+
     /// Why nothing can be kept.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
-        self.store.as_ref().err().map(String::as_str)
-    }
-
-    /// Keeps `entries` in the place of those there are, and these paused ones. When this returns they are kept.
-    ///
-    /// # Errors
-    /// Nothing has changed.
-    pub fn keep(
-        &mut self,
-        entries: &[OverlayEntry],
-        paused: &[OverlayEntry],
-        next_id: u64,
-    ) -> Result<(), Unkept> {
-        self.store(&together(entries, paused), next_id)?;
-        self.pause(paused);
-        self.hold(entries, next_id);
-        Ok(())
+        self.fault.as_deref()
     }
 
     /// What comes of the entries when `file` is read, and which are paused then. A text on trial is not the file: what only that ends is
     /// there again in its own time.
     #[must_use]
     pub fn read(&self, file: &Loaded, now_ms: u64, is_on_trial: bool) -> (Reconciled, Vec<OverlayEntry>) {
+        if self.is_shared {
+            // What this node alone has ended, with a config that is not that of all, is not over.
+            return (reconcile(&self.stored.entries, file, now_ms), Vec::new());
+        }
         if !is_on_trial {
             return (reconcile(&self.all(), file, now_ms), Vec::new());
         }
@@ -216,109 +350,33 @@ impl KeptOverlay {
         self.next_id = self.next_id.max(next_id);
     }
 
-    /// Keeps what is in force, if it is not kept yet.
-    ///
-    /// # Errors
-    /// It is still not kept.
-    pub fn catch_up(&mut self) -> Result<(), Unkept> {
-        let all = self.all();
-        self.store(&all, self.next_id)
+    /// Others have stored this: what is blocked is in force, the entries are as soon as they are held. Says whether it was news.
+    pub fn adopt(&mut self, shared: &SharedOverlay) -> bool {
+        if shared.generation <= self.generation {
+            return false;
+        }
+        self.stored.clone_from(&shared.stored);
+        self.blocked.clone_from(&shared.stored.blocked);
+        self.next_id = self.next_id.max(shared.stored.next_id);
+        self.next_block = self.next_block.max(shared.stored.next_block);
+        self.generation = shared.generation;
+        true
     }
 
-    /// Lets go of the store, for this reason.
-    pub fn close(&mut self, reason: &str) {
-        self.store = Err(reason.to_owned());
+    /// Nothing is stored any more; what is in force stays, to be stored again.
+    pub fn forget_stored(&mut self) {
+        (self.stored, self.generation) = (StoredOverlay::default(), 0);
     }
 
-    fn store(&mut self, entries: &[OverlayEntry], next_id: u64) -> Result<(), Unkept> {
-        let unkept = |error: &io::Error| Unkept { reason: error.to_string(), is_full: is_full(error) };
-        let store =
-            self.store.as_mut().map_err(|reason| Unkept { reason: reason.clone(), is_full: false })?;
-        if self.stored == entries && self.stored_blocked == self.blocked {
-            return Ok(());
-        }
-        let (put, drop) = step(&self.stored, entries, |entry| entry.id);
-        let (block, unblock) = step(&self.stored_blocked, &self.blocked, |entry| entry.id);
-        let next_block = self.next_block;
-        let step = Step { put, drop, next: next_id, block, unblock, next_block };
-        store.append(&json(&step)).map_err(|error| unkept(&error))?;
-        self.stored = entries.to_vec();
-        self.stored_blocked.clone_from(&self.blocked);
-        if store.size() > WORTH {
-            let (put, block) = (entries.to_vec(), self.blocked.clone());
-            let whole = json(&Step { put, block, next: next_id, next_block, ..Step::default() });
-            if store.size() / SLACK > whole.len() as u64 {
-                // The old one is as good, if longer.
-                let _ = store.compact(&[whole]);
-            }
-        }
-        Ok(())
+    /// What is stored when these entries are.
+    fn as_in_force(&self, entries: Vec<OverlayEntry>) -> StoredOverlay {
+        let (blocked, next_block) = (self.blocked.clone(), self.next_block);
+        StoredOverlay { entries, next_id: self.next_id, blocked, next_block }
     }
 }
 
-fn together(entries: &[OverlayEntry], paused: &[OverlayEntry]) -> Vec<OverlayEntry> {
+fn merged(entries: &[OverlayEntry], paused: &[OverlayEntry]) -> Vec<OverlayEntry> {
     let mut all = [entries, paused].concat();
     all.sort_by_key(|entry| entry.id);
     all
-}
-
-/// Whether there is no room for it.
-pub(super) fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
-}
-
-/// The step from `before` to `after`: what is put, and what is dropped.
-fn step<T: Clone + PartialEq>(before: &[T], after: &[T], id: impl Fn(&T) -> u64) -> (Vec<T>, Vec<u64>) {
-    let old: BTreeMap<u64, &T> = before.iter().map(|entry| (id(entry), entry)).collect();
-    let ids: HashSet<u64> = after.iter().map(&id).collect();
-    let put = after.iter().filter(|entry| old.get(&id(entry)) != Some(entry)).cloned().collect();
-    (put, old.into_keys().filter(|id| !ids.contains(id)).collect())
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde has it so")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-fn json(step: &Step) -> StoreRecord {
-    // It has texts for keys, so it can't fail.
-    serde_json::to_vec(step).unwrap_or_default()
-}
-
-/// What comes of all records, one after the other.
-struct Replayed {
-    entries: Vec<OverlayEntry>,
-    next_id: u64,
-    blocked: Vec<BlockedEntry>,
-    next_block: u64,
-}
-
-impl Default for Replayed {
-    fn default() -> Replayed {
-        Replayed { entries: Vec::new(), next_id: 1, blocked: Vec::new(), next_block: 1 }
-    }
-}
-
-fn replay(records: &[StoreRecord]) -> Result<Replayed, String> {
-    let (mut entries, mut blocked) = (BTreeMap::new(), BTreeMap::new());
-    let (mut next_id, mut next_block) = (1, 1);
-    for record in records {
-        let step: Step = serde_json::from_slice(record)
-            .map_err(|error| format!("the journal has what this version does not know: {error}"))?;
-        for id in step.drop {
-            entries.remove(&id);
-        }
-        for id in step.unblock {
-            blocked.remove(&id);
-        }
-        entries.extend(step.put.into_iter().map(|entry| (entry.id, entry)));
-        blocked.extend(step.block.into_iter().map(|entry| (entry.id, entry)));
-        (next_id, next_block) = (next_id.max(step.next), next_block.max(step.next_block));
-    }
-    let (entries, blocked): (Vec<OverlayEntry>, Vec<BlockedEntry>) =
-        (entries.into_values().collect(), blocked.into_values().collect());
-    let next_id = entries.last().map_or(next_id, |last| next_id.max(last.id + 1));
-    let next_block = blocked.last().map_or(next_block, |last| next_block.max(last.id + 1));
-    Ok(Replayed { entries, next_id, blocked, next_block })
 }

@@ -10,7 +10,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{Mutex, watch};
@@ -20,7 +20,7 @@ use super::begun::{Begun, ByHand, now_ms};
 use super::blocks::Blocks;
 use super::difference::difference;
 use super::fault::Fault;
-use super::kept::KeptOverlay;
+use super::kept::{KeptOverlay, OverlayState};
 use super::objects::objects;
 use super::plan::{Plan, PlanVerdict, PlannedEnd};
 use super::together::sharing::Together;
@@ -87,7 +87,7 @@ pub(super) struct ConfigInForce {
     /// That with the overlay laid over it.
     pub(super) laid: Laid,
     /// The overlay. It is locked for no longer than a step takes, by who has the turn, or blocks somebody.
-    pub(super) kept: Arc<std::sync::Mutex<KeptOverlay>>,
+    pub(super) kept: Arc<KeptOverlay>,
     /// It is on trial, and this is how to get back.
     pub(super) trial: Option<ConfigTrial>,
 }
@@ -131,9 +131,9 @@ impl ConfigInForce {
         }
     }
 
-    pub(super) fn kept(&self) -> MutexGuard<'_, KeptOverlay> {
-        // Each step is done or not done.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    /// To be let go of at once.
+    pub(super) fn kept(&self) -> MutexGuard<'_, OverlayState> {
+        self.kept.state()
     }
 
     pub(super) fn rows(&self) -> &[Effective] {
@@ -156,7 +156,7 @@ impl RunningConfig {
     #[must_use]
     pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, begun: Begun) -> RunningConfig {
         let Begun { file, laid, kept } = begun;
-        let kept = Arc::new(std::sync::Mutex::new(kept));
+        let kept = Arc::new(kept);
         let blocks = Arc::new(Blocks::new(Arc::clone(&kept), reloader.worker_ends.clone()));
         let force = ConfigInForce { file, laid, kept, trial: None };
         let files = watch::Sender::new(force.watched(&force.file.files));

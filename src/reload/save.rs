@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::background::background;
 use super::begun::now_ms;
 use super::difference::difference;
-use super::kept::{Unkept, is_full};
+use super::kept::Unkept;
 use super::running::{ConfigInForce, Occasion, Refusal, RunningConfig, TextsLoader};
 use super::together::sharing::Together;
 use super::trial::replacement::Replacement;
@@ -105,7 +105,7 @@ impl RunningConfig {
             return Err(SaveFault::OnTrial(trial.view.refusal()));
         }
         if let Some(reason) = force.kept().fault() {
-            return Err(SaveFault::Unkept(Unkept { reason: reason.to_owned(), is_full: false }));
+            return Err(SaveFault::Unkept(Unkept::because(reason)));
         }
         let entries = force.kept().entries().to_vec();
         let Saving { wanted, saved, left } = saving(&force.laid, &entries);
@@ -120,7 +120,7 @@ impl RunningConfig {
         }
         let (file, laid) = (Arc::clone(&force.file), force.laid.clone());
         let writing = Writing { loader, file, laid, wanted, left: left.clone() };
-        let unwritten = |error: std::io::Error| SaveFault::Unkept(unkept(&error));
+        let unwritten = |error: std::io::Error| SaveFault::Unkept(error.into());
         report.files = background(move || writing.write()).await.map_err(unwritten)??;
         let files: Vec<&str> = report.files.iter().map(|file| &*file.file).collect();
         let lines: Vec<String> = saved.iter().map(ToString::to_string).collect();
@@ -141,7 +141,7 @@ impl Writing {
         let sources = sources(&self.file.sources).map_err(SaveFault::Edited)?;
         let rewritten = rewrite(&self.file.effective, &sources, &self.wanted).map_err(SaveFault::ByHand)?;
         self.verify(&sources, &rewritten)?;
-        let failed = |error: std::io::Error| SaveFault::Unkept(unkept(&error));
+        let failed = |error: std::io::Error| SaveFault::Unkept(error.into());
         let prepare = |one: &Rewritten| Replacement::prepare(&sources[one.source].path, one.text.as_bytes());
         let prepared: Vec<Replacement> =
             rewritten.iter().map(prepare).collect::<Result<_, _>>().map_err(failed)?;
@@ -185,8 +185,4 @@ impl Writing {
         let first = differing.first().map(ToString::to_string);
         Err(SaveFault::Unequal(first.unwrap_or_else(|| "the order of the backends".to_owned())))
     }
-}
-
-fn unkept(error: &std::io::Error) -> Unkept {
-    Unkept { reason: error.to_string(), is_full: is_full(error) }
 }

@@ -10,7 +10,7 @@ use super::support::process::{Process, whole};
 use super::support::{Client, eventually, fakes};
 
 /// A node's own part of a file.
-fn own(etcd: &str, node: &str) -> String {
+pub fn own(etcd: &str, node: &str) -> String {
     format!("cluster: {{name: t, node: {node}{etcd}}}\n")
 }
 
@@ -22,7 +22,7 @@ fn web(backend: &Running, keys: &str) -> String {
     )
 }
 
-fn of(etcd: &Etcd) -> String {
+pub fn of(etcd: &Etcd) -> String {
     format!(", etcd: {}", etcd.yaml(""))
 }
 
@@ -32,7 +32,7 @@ fn answer(process: &Process) -> String {
 }
 
 /// The number of the revision in force, and 0 for none.
-fn revision(process: &Process) -> u64 {
+pub fn revision(process: &Process) -> u64 {
     report(process)["config"]["revision"].as_u64().unwrap_or_default()
 }
 

@@ -44,6 +44,7 @@ mod certificate_routes;
 mod clients;
 mod cluster;
 mod cluster_config;
+mod cluster_overlay;
 mod cluster_store;
 mod compress;
 mod compress_kept;

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod interleavings;
+mod shared;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -29,7 +30,7 @@ impl Machine {
     /// Says too whether all of it is kept.
     fn start(disk: &MemoryDisk, file: Arc<Loaded>, now: u64) -> (Machine, bool) {
         let (kept, found) = KeptOverlay::load(Box::new(MemoryStore(disk.clone())));
-        assert_eq!((kept.fault(), found.damaged), (None, 0));
+        assert_eq!((kept.state().fault(), found.damaged), (None, 0));
         let mut machine = Machine { kept, laid: lay(&file, &[]), file: Arc::clone(&file) };
         let is_kept = machine.read(file, now, false);
         (machine, is_kept)
@@ -37,37 +38,38 @@ impl Machine {
 
     /// As `RunningConfig::take` does. Says whether all of it is kept.
     fn read(&mut self, file: Arc<Loaded>, now: u64, is_on_trial: bool) -> bool {
-        let (reconciled, paused) = self.kept.read(&file, now, is_on_trial);
+        let (reconciled, paused) = self.kept.state().read(&file, now, is_on_trial);
         (self.laid, self.file) = (lay(&file, &reconciled.entries), file);
-        self.kept.pause(&paused);
+        self.kept.state().pause(&paused);
         self.settle(&reconciled.entries)
     }
 
     /// As `RunningConfig::keep_time` does.
     fn pass(&mut self, now: u64) -> bool {
-        let left = reconcile(self.kept.entries(), &self.file, now).entries;
+        let left = reconcile(self.kept.state().entries(), &self.file, now).entries;
         self.laid = lay(&self.file, &left);
         self.settle(&left)
     }
 
     fn settle(&mut self, entries: &[OverlayEntry]) -> bool {
-        let next = self.kept.next_id();
-        self.kept.hold(entries, next);
+        let next = self.kept.state().next_id();
+        self.kept.state().hold(entries, next);
         self.kept.catch_up().is_ok()
     }
 
     /// As `RunningConfig::change` does. `None`: it is declined; else whether it is kept, and so done. It is not where the process
     /// `refuses` to go over to it.
     fn ask(&mut self, ask: &WishList, refuses: bool) -> Option<bool> {
-        let kept = &mut self.kept;
-        let (entries, paused) = (kept.entries().to_vec(), kept.paused().to_vec());
-        let next = kept.next_id();
+        let kept = &self.kept;
+        let seen =
+            |state: &OverlayState| (state.entries().to_vec(), state.paused().to_vec(), state.next_id());
+        let (entries, paused, next) = seen(&kept.state());
         let changed = change(&self.file, &entries, &paused, &self.laid.aside, next, ask).ok()?;
         let is_kept = kept.keep(&changed.entries, &changed.paused, changed.next_id).is_ok();
         if is_kept && refuses {
             if kept.keep(&entries, &paused, changed.next_id).is_err() {
-                kept.pause(&paused);
-                kept.hold(&entries, changed.next_id);
+                kept.state().pause(&paused);
+                kept.state().hold(&entries, changed.next_id);
             }
             return Some(false);
         }
@@ -132,13 +134,15 @@ fn what_a_full_disk_did_not_take_is_taken_with_the_next_change() {
     let Err(unkept) = machine.kept.keep(&[], &[], 9) else { panic!("it is full") };
     assert!(unkept.is_full);
     assert!(!machine.read(files.load(&with(3)), START, false), "it serves on");
-    assert_eq!((machine.kept.entries().len(), machine.kept.stored.len()), (0, 1));
+    let counts = |state: &OverlayState| (state.entries().len(), state.stored().entries.len());
+    assert_eq!(counts(&machine.kept.state()), (0, 1));
     disk.fill(false);
     assert_eq!(machine.ask(&ask(EntryChange::State(BackendState::Drain)), false), Some(true));
     let (next, _) = Machine::start(&disk, files.load(&with(1)), START);
-    let fields: Vec<EntryField> = next.kept.entries().iter().map(|entry| entry.change.field()).collect();
+    let fields: Vec<EntryField> =
+        next.kept.state().entries().iter().map(|entry| entry.change.field()).collect();
     assert_eq!(fields, [EntryField::State], "what was over does not come back");
-    assert!(next.kept.next_id() > 2);
+    assert!(next.kept.state().next_id() > 2);
 }
 
 #[test]
@@ -148,8 +152,8 @@ fn a_record_that_this_version_does_not_know_refuses_changes_and_is_left_alone() 
     store.load().unwrap();
     store.append(br#"{"put":[{"id":1,"target":"a","field":"colour","value":"red","author":"uid 0","at_ms":1}],"next":2}"#).unwrap();
     let size = store.size();
-    let (mut kept, _) = KeptOverlay::load(Box::new(MemoryStore(disk.clone())));
-    assert!(kept.fault().unwrap().contains("does not know"), "{:?}", kept.fault());
+    let (kept, _) = KeptOverlay::load(Box::new(MemoryStore(disk.clone())));
+    assert!(kept.state().fault().unwrap().contains("does not know"), "{:?}", kept.state());
     assert!(kept.keep(&[], &[], 5).is_err());
     assert_eq!(MemoryStore(disk).size(), size);
 }

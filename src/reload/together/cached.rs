@@ -1,10 +1,12 @@
-//! The latest revision on the disk of this node: what a process begins with that can't ask the store.
+//! What is shared as it was last, on the disk of this node: what a process begins with that can't ask the store.
 
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::cluster::revision::RevisionRow;
 use crate::events;
 use crate::reload::background::background;
+use crate::reload::kept::shared::SharedOverlay;
 use crate::reload::trial::replacement::Replacement;
 
 /// What lies there.
@@ -13,29 +15,46 @@ pub struct CachedRevision;
 impl CachedRevision {
     /// What is kept at this place; `None`: nothing that can be read.
     #[must_use]
-    pub fn read(place: &std::path::Path) -> Option<RevisionRow> {
+    pub fn read(place: &Path) -> Option<RevisionRow> {
         let text = std::fs::read(place).ok()?;
         serde_json::from_slice(&text).ok()
     }
+
+    /// What was changed by hand, as it is kept beside it.
+    #[must_use]
+    pub fn read_overlay(place: &Path) -> Option<SharedOverlay> {
+        SharedOverlay::read(&beside(place))
+    }
 }
 
-/// Keeps it, in the place of the one before.
+/// Where what is changed by hand lies, beside the revision that lies at `place`.
+pub(super) fn beside(place: &Path) -> PathBuf {
+    place.with_extension("overlay")
+}
+
+/// Keeps a revision, in the place of the one before.
 pub(super) async fn keep(place: PathBuf, row: RevisionRow) {
     let number = row.number;
-    let kept = background(move || {
-        // It has texts for keys, so it can't fail.
-        let text = serde_json::to_vec(&row).unwrap_or_default();
-        if !place.exists() {
-            // A replacement takes over the rights of what was there: nobody else's business.
-            std::os::unix::fs::OpenOptionsExt::mode(
-                std::fs::OpenOptions::new().write(true).create(true),
-                0o600,
-            )
-            .open(&place)?;
-        }
-        Replacement::prepare(&place, &text).and_then(Replacement::swap)
-    });
+    // It has texts for keys, so it can't fail.
+    let kept = background(move || write(&place, &serde_json::to_vec(&row).unwrap_or_default()));
     if let Err(error) = kept.await.and_then(|kept| kept) {
         events::revision_unkept(number, &error.to_string());
     }
+}
+
+/// Keeps what is changed by hand, in the place of what was before.
+///
+/// # Errors
+/// It is not kept.
+pub(super) async fn keep_overlay(place: PathBuf, shared: SharedOverlay) -> std::io::Result<()> {
+    background(move || write(&place, &shared.text())).await.and_then(|kept| kept)
+}
+
+fn write(place: &Path, text: &[u8]) -> std::io::Result<()> {
+    if !place.exists() {
+        // A replacement takes over the rights of what was there: nobody else's business.
+        let mut new = std::fs::OpenOptions::new();
+        OpenOptionsExt::mode(new.write(true).create(true), 0o600).open(place)?;
+    }
+    Replacement::prepare(place, text).and_then(Replacement::swap)
 }

@@ -6,19 +6,23 @@
 //! 1. What is in force beside the node's own keys is a revision, from the first one on that was taken; never this node's file again.
 //! 2. A revision is taken when the store names it, whoever has proposed it: who proposes on this node waits for that like everybody else.
 //! 3. **No revision at all is no revision**: where the store names none any more, or an older one, what is in force stays, and that is told.
-//! 4. No turn waits for the store. Who proposes holds no turn, since judging what is proposed takes one.
+//! 4. Who proposes a config holds no turn, since judging what is proposed takes one. A change by hand holds its own while the store is told, as it does while a
+//!    disk is written: others wait as long as the store takes to answer or to be given up.
 
 mod cached;
+mod overlay;
 mod proposals;
 pub mod sharing;
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::begun::now_ms;
 use super::running::{Occasion, RunningConfig};
 use crate::cluster::membership::Standing;
 use crate::cluster::proposing::ProposedText;
-use crate::cluster::revision::{self, RevisionRow};
+use crate::cluster::revision::{self, CURRENT, RevisionRow};
 use crate::cluster::view::ClusterView;
 use crate::config::shared_rows;
 use crate::events;
@@ -48,11 +52,14 @@ impl RunningConfig {
         let Some(together) = &self.together else { return };
         let mut views = together.node.views();
         let mut answered = None;
+        together.line.connect(&Handle::current());
         self.tell_difference(together).await;
         loop {
             let view = Arc::clone(&views.borrow_and_update());
             self.answer(together, &view, &mut answered).await;
             self.come_to(together, &view).await;
+            self.adopt_overlay(together, &view).await;
+            together.seen.send_replace(view.rows.revision());
             if views.changed().await.is_err() {
                 return;
             }
@@ -63,6 +70,7 @@ impl RunningConfig {
     pub(super) async fn come_to(&self, together: &Together, view: &ClusterView) {
         let in_force = together.in_force();
         let Some(number) = revision::current(&view.rows) else {
+            together.line.has_config_of(0);
             match in_force {
                 Some(row) if view.rows.revision() > 0 => {
                     if together.is_new(format!("none beside {}", row.number)) {
@@ -76,6 +84,9 @@ impl RunningConfig {
         };
         // What was refused is not tried again until somebody reloads, or there is another one.
         let is_done = in_force.as_ref().is_some_and(|row| row.number == number);
+        if is_done {
+            together.line.has_config_of(view.rows.changed(CURRENT));
+        }
         if is_done || together.state().refused == Some(number) {
             return;
         }
@@ -100,6 +111,9 @@ impl RunningConfig {
             return;
         }
         self.take_revision(together, row).await;
+        if together.in_force().is_some_and(|row| row.number == number) {
+            together.line.has_config_of(view.rows.changed(CURRENT));
+        }
     }
 
     async fn take_revision(&self, together: &Together, row: RevisionRow) {

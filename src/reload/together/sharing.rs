@@ -1,7 +1,7 @@
 //! What a process knows of the config that it shares with others.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -11,7 +11,9 @@ use crate::cluster::revision::RevisionRow;
 use crate::config::{Loaded, SharedPart, SharedText};
 use crate::reload::begun::Loader;
 use crate::reload::fault::Refusal;
+use crate::reload::kept::shared::OverlayLine;
 use crate::reload::plan::Plan;
+use crate::store::shared::Revision;
 
 /// Reads a shared text for this node.
 pub type SharedLoader = Arc<dyn Fn(&SharedText) -> anyhow::Result<Loaded> + Send + Sync>;
@@ -42,6 +44,14 @@ pub struct Together {
     /// What has become of the latest revision that this node was told of.
     pub(super) taken: watch::Sender<TakenRevision>,
     proposed: AtomicU64,
+    /// What changes by hand need to know of it.
+    pub(super) line: Arc<OverlayLine>,
+    /// Up to which change of the store all has been put into force.
+    pub(super) seen: watch::Sender<Revision>,
+    /// The change by hand that lies on the disk.
+    pub(super) cached: AtomicU64,
+    /// How often the store had gone back when it was looked at last.
+    pub(super) rewinds: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -71,12 +81,19 @@ pub(in crate::reload) fn name_of(number: u64) -> Arc<str> {
 impl Together {
     /// Of a process that begins with this revision; `None`: with its own file.
     #[must_use]
-    pub fn new(node: Arc<ClusterNode>, reading: SharedReading, begun: Option<RevisionRow>) -> Together {
+    pub fn new(
+        node: Arc<ClusterNode>,
+        reading: SharedReading,
+        begun: Option<RevisionRow>,
+        line: Arc<OverlayLine>,
+    ) -> Together {
         let own = (reading.own)().ok().map(|part| part.text);
         let number = begun.as_ref().map_or(0, |row| row.number);
         let state = TogetherState { in_force: begun.map(Arc::new), own, refused: None, told: None };
         let taken = watch::Sender::new(TakenRevision { number, outcome: Ok(Arc::default()) });
-        Together { node, reading, state: Mutex::new(state), taken, proposed: AtomicU64::new(0) }
+        let (state, seen) = (Mutex::new(state), watch::Sender::new(0));
+        let (proposed, cached) = (AtomicU64::new(0), AtomicU64::new(0));
+        Together { node, reading, state, taken, proposed, line, seen, cached, rewinds: AtomicU32::new(0) }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, TogetherState> {

@@ -7,6 +7,7 @@
 //!
 //! 1. Each change that is done has a revision greater than all before it, and all rows that it touches have that revision.
 //! 2. A [`Transaction`] is done as a whole or not at all, and it is done only if each of its conditions held at that moment.
+//!    Without conditions it may be done once more, later, where an answer was lost on the way: whoever can't have that says what has to hold.
 //! 3. A watch tells of every change after the revision that it was begun with, each revision whole and in their order; or it says that it can't.
 //! 4. **A fault is never an empty list.** Whoever is told [`StoreFault`] knows nothing that it did not know before.
 //! 5. A row with a lease goes with it: when that is given back, or when nobody has kept it alive for its time.

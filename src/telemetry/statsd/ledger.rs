@@ -2,8 +2,8 @@
 //!
 //! Invariant: what was told of all series of a family, together, is what they had counted, as far as datagrams have arrived; however
 //! series come and go. Where counts of a series go over to another one, all of them as those of a backend that is gone, or a part, so does
-//! what was told of them and the series has not counted since: so of no series more was told than it has counted, and then their sums
-//! differ by what is to be told. A series without an heir that has counted less than was told of it begins anew.
+//! what was told of them and the series has not counted since; and where they come back from it, so does what was told. So of no series more was told
+//! than it has counted, and then their sums differ by what is to be told. A series without an heir that has counted less than was told of it begins anew.
 
 use std::collections::{HashMap, HashSet};
 
@@ -56,8 +56,24 @@ impl StatsdLedger {
                 None => drop(self.told.remove(&key)),
             }
         }
+        self.give_back(&now);
         let there: HashSet<&SeriesKey> = now.into_keys().collect();
         self.told.retain(|key, _| there.contains(key));
+    }
+
+    /// Counts come back from an heir: of two backends of one name the one that left later has it, and may be gone before the other. What was told of
+    /// them comes back with them.
+    fn give_back(&mut self, now: &HashMap<&SeriesKey, u64>) {
+        for (key, value) in now {
+            let Some(heir) = self.heir(key).filter(|heir| heir != *key) else { continue };
+            let there = now.get(&heir).copied().unwrap_or(0);
+            let spare = self.told.get(&heir).map_or(0, |told| told.saturating_sub(there));
+            let back = spare.min(self.left(key, *value));
+            if back > 0 {
+                *self.told.entry(heir).or_default() -= back;
+                self.tell(SeriesKey::clone(key), back);
+            }
+        }
     }
 
     /// What has been counted and not been told.
@@ -100,6 +116,8 @@ mod tests {
         Replace(u8),
         /// So much of what it had counted goes to those that are gone.
         Part(u8, u8),
+        /// So much comes back: somebody who left before has the name again.
+        Return(u8, u8),
         /// All is read and sent, and arrives or does not.
         Look(bool),
         /// Another target takes the name of this one, which begins anew. What was counted and not told goes with it.
@@ -112,6 +130,7 @@ mod tests {
             2 => (0..3_u8).prop_map(Step::Swap),
             1 => (0..3_u8).prop_map(Step::Replace),
             1 => (0..3_u8, 0..9_u8).prop_map(|(name, count)| Step::Part(name, count)),
+            1 => (0..3_u8, 0..9_u8).prop_map(|(name, count)| Step::Return(name, count)),
             3 => any::<bool>().prop_map(Step::Look),
             1 => Just(Step::Renew),
         ]
@@ -150,6 +169,11 @@ mod tests {
                         let part = u64::from(count).min(*own);
                         *own -= part;
                         gone += part;
+                    },
+                    Step::Return(name, count) => if let Some(own) = backends.get_mut(&name) {
+                        let part = u64::from(count).min(gone);
+                        *own += part;
+                        gone -= part;
                     },
                     Step::Renew => {
                         backends.values_mut().for_each(|own| *own = 0);

@@ -2,11 +2,11 @@
 
 use ipnet::IpNet;
 
-use super::super::KeptOverlay;
+use super::super::{KeptOverlay, OverlayState, Unkept};
 use super::START;
 use crate::overlay::blocked::{blocked_until_now, network_of, networks};
 use crate::overlay::{
-    Author, BlockWish, BlockedEntry, EntryChange, ObjectName, OverlayEntry, block, unblock,
+    Author, BlockWish, BlockedEntry, EntryChange, LaterFields, ObjectName, OverlayEntry, block, unblock,
 };
 use crate::store::memory::{MemoryDisk, MemoryStore};
 
@@ -16,21 +16,21 @@ const STEPS: usize = 30;
 /// What is blocked: network, whether what was under way was left, until when.
 type Words = Vec<(IpNet, bool, Option<u64>)>;
 
-struct Draws(u64);
+pub(super) struct Draws(pub(super) u64);
 
 impl Draws {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (self.0 >> 33) % end
     }
 }
 
-fn some_network(draws: &mut Draws) -> IpNet {
+pub(super) fn some_network(draws: &mut Draws) -> IpNet {
     const ALL: [&str; 6] = ["10.0.0.1", "10.0.0.0/24", "10.0.0.0/8", "2001:db8::/32", "::1", "192.0.2.7"];
     network_of(ALL[draws.below(6) as usize]).expect("a network")
 }
 
-fn weight(id: u64, weight: u16) -> OverlayEntry {
+pub(super) fn weight(id: u64, weight: u16) -> OverlayEntry {
     OverlayEntry {
         id,
         object: ObjectName::backend("web", "b1"),
@@ -41,6 +41,7 @@ fn weight(id: u64, weight: u16) -> OverlayEntry {
         at_ms: START,
         expires_ms: None,
         gone_since_ms: None,
+        more: LaterFields::new(),
     }
 }
 
@@ -48,20 +49,32 @@ fn words(blocked: &[BlockedEntry]) -> Words {
     blocked.iter().map(|entry| (entry.network, entry.keep, entry.expires_ms)).collect()
 }
 
+fn blocked_of(kept: &KeptOverlay) -> Vec<BlockedEntry> {
+    kept.state().blocked().to_vec()
+}
+
 fn load(disk: &MemoryDisk, now: u64) -> KeptOverlay {
-    let (mut kept, found) = KeptOverlay::load(Box::new(MemoryStore(disk.clone())));
-    assert_eq!((kept.fault(), found.damaged), (None, 0));
+    let (kept, found) = KeptOverlay::load(Box::new(MemoryStore(disk.clone())));
+    assert_eq!((kept.state().fault(), found.damaged), (None, 0));
     // As `Begun::load` does.
-    let left = blocked_until_now(kept.blocked(), now).0;
-    kept.hold_blocked(left);
+    let left = blocked_until_now(kept.state().blocked(), now).0;
+    kept.state().hold_blocked(left);
     kept
 }
 
 /// As `Blocks::block` does; says whether it is kept.
-fn do_block(kept: &mut KeptOverlay, wish: &BlockWish) -> bool {
-    let id = kept.next_block();
-    let (blocked, _) = block(kept.blocked(), wish, id).expect("there is room");
-    kept.keep_blocked(blocked, id + 1).is_ok()
+fn do_block(kept: &KeptOverlay, wish: &BlockWish) -> bool {
+    let plan = |state: &OverlayState| {
+        let id = state.next_block();
+        Ok::<_, Unkept>((block(state.blocked(), wish, id).expect("there is room").0, id + 1, ()))
+    };
+    kept.change_blocked(plan, |_, ()| ()).is_ok()
+}
+
+/// As `Blocks::unblock` does.
+fn keep_blocked(kept: &KeptOverlay, left: Vec<BlockedEntry>) -> bool {
+    let plan = |state: &OverlayState| Ok::<_, Unkept>((left, state.next_block(), ()));
+    kept.change_blocked(plan, |_, ()| ()).is_ok()
 }
 
 /// All of one seed; says how often a crash came, and a disk was full.
@@ -80,7 +93,8 @@ fn run(seed: u64) -> (u64, u64) {
             disk.fill(draws.below(2) == 0);
         }
         // A turn of the entries begins: it has looked at what there is.
-        let turn = (draws.below(3) == 0).then(|| (kept.entries().to_vec(), kept.next_id()));
+        let seen = |state: &OverlayState| (state.entries().to_vec(), state.next_id());
+        let turn = (draws.below(3) == 0).then(|| seen(&kept.state()));
         let mut maybe = model.clone();
         let (network, keep) = (some_network(&mut draws), draws.below(2) == 0);
         match draws.below(4) {
@@ -89,20 +103,19 @@ fn run(seed: u64) -> (u64, u64) {
                 maybe.retain(|(other, ..)| *other != network);
                 maybe.push((network, keep, expires_ms));
                 let wish = BlockWish { network, keep, author: Author::Uid(0), at_ms: now, expires_ms };
-                if do_block(&mut kept, &wish) {
+                if do_block(&kept, &wish) {
                     model.clone_from(&maybe);
-                    let id = kept.blocked().last().expect("it is there").id;
+                    let id = kept.state().blocked().last().expect("it is there").id;
                     assert!(id > highest, "{place}: {id} was given before");
                     highest = id;
                 } else {
                     refusals += 1;
                 }
             }
-            2 => match unblock(kept.blocked(), network) {
+            2 => match unblock(&blocked_of(&kept), network) {
                 Ok((left, _)) => {
                     maybe.retain(|(other, ..)| *other != network);
-                    let next = kept.next_block();
-                    if kept.keep_blocked(left, next).is_ok() {
+                    if keep_blocked(&kept, left) {
                         model.clone_from(&maybe);
                     }
                 }
@@ -110,8 +123,8 @@ fn run(seed: u64) -> (u64, u64) {
             },
             _ => {
                 // As `Blocks::let_in` does: with a disk that takes it or not.
-                let left = blocked_until_now(kept.blocked(), now).0;
-                kept.hold_blocked(left);
+                let left = blocked_until_now(&blocked_of(&kept), now).0;
+                kept.state().hold_blocked(left);
                 let _ = kept.catch_up_blocked();
                 model.retain(|(_, _, end)| end.is_none_or(|end| end > now));
                 maybe.clone_from(&model);
@@ -125,8 +138,8 @@ fn run(seed: u64) -> (u64, u64) {
                 entries = next;
             }
         }
-        assert_eq!(words(kept.blocked()), model, "{place}");
-        let table = networks(kept.blocked());
+        assert_eq!(words(&blocked_of(&kept)), model, "{place}");
+        let table = networks(&blocked_of(&kept));
         assert_eq!(table.is_empty(), model.is_empty(), "{place}");
         if disk.restart() || draws.below(12) == 0 {
             crashes += 1;
@@ -134,13 +147,17 @@ fn run(seed: u64) -> (u64, u64) {
             let alive = |words: &Words| -> Words {
                 words.iter().filter(|(_, _, end)| end.is_none_or(|end| end > now)).copied().collect()
             };
-            let found = words(kept.blocked());
+            let found = words(&blocked_of(&kept));
             // What nobody was told may be there or not.
             assert!(found == alive(&model) || found == alive(&maybe), "{place}: {found:?} of {model:?}");
             model = found;
-            entries = kept.entries().to_vec();
+            entries = kept.state().entries().to_vec();
         }
-        assert_eq!(kept.entries(), entries, "{place}: a turn and a block take nothing from one another");
+        assert_eq!(
+            kept.state().entries(),
+            entries,
+            "{place}: a turn and a block take nothing from one another"
+        );
     }
     (crashes, refusals)
 }
@@ -162,5 +179,6 @@ fn a_journal_of_before_has_nobody_blocked_and_numbers_begin_at_one() {
     crate::store::Store::load(&mut store).unwrap();
     crate::store::Store::append(&mut store, br#"{"next":7}"#).unwrap();
     let kept = load(&disk, START);
-    assert_eq!((kept.next_id(), kept.next_block(), kept.blocked().len()), (7, 1, 0));
+    let state = kept.state();
+    assert_eq!((state.next_id(), state.next_block(), state.blocked().len()), (7, 1, 0));
 }

@@ -73,7 +73,8 @@ fn seen(machine: &Machine) -> Seen {
         told(kind, &name, &value, (entry.expires_ms, entry.gone_since_ms), is_aside)
     };
     let all = |entries: &[OverlayEntry]| entries.iter().map(entry).collect();
-    (servers, limit, all(machine.kept.entries()), all(machine.kept.paused()))
+    let state = machine.kept.state();
+    (servers, limit, all(state.entries()), all(state.paused()))
 }
 
 fn told(
@@ -325,7 +326,7 @@ impl Interleaving<'_> {
     }
 
     fn confirmed(&mut self, text: File) {
-        self.machine.kept.pause(&[]);
+        self.machine.kept.state().pause(&[]);
         self.read(text);
     }
 
