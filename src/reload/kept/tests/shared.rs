@@ -197,8 +197,8 @@ fn run(seed: u64) -> u64 {
     }
     let entries = [0, 1].map(|node| cluster.node(node).state().entries().to_vec());
     assert_eq!(entries[0], entries[1], "seed {seed}");
-    let conflicts = cluster.rows.lock().unwrap().conflicts;
-    conflicts
+    let rows = cluster.rows.lock().unwrap();
+    rows.conflicts
 }
 
 #[test]
