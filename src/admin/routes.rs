@@ -251,7 +251,7 @@ pub const ROUTES: &[AdminRoute] = &[
         "/api/v1/cache/purge",
         Operate,
         "Takes answers out of the store, or declares them stale.",
-        |api, asked| Box::pin(async move { cache_routes::purge(&api, &asked) }),
+        |api, asked| Box::pin(async move { cache_routes::purge(&api, &asked).await }),
     )
     .taking_json("Purge")
     .giving("PurgeReport"),

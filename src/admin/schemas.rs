@@ -56,7 +56,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "BlockAnswer",
         "id:integer network:string keep?:boolean author:string at_ms:integer expires_ms?:integer ends_in_ms?:integer cut:integer",
     ),
-    ("Purge", "url?:string prefix?:string tag?:string all?:boolean soft?:boolean"),
+    ("Purge", "url?:string prefix?:string tag?:string all?:boolean soft?:boolean local?:boolean"),
     ("PurgeReport", "of:string soft:boolean objects:integer?"),
     ("Block", "network:string for?:integer keep?:boolean force?:boolean"),
     (

@@ -151,6 +151,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             server.join(node);
             let sharing = Arc::clone(&running);
             control.spawn(again("the cluster's config", async move || sharing.follow_cluster().await));
+            let purged = Arc::clone(&running);
+            control.spawn(again("purges of other nodes", async move || purged.follow_purges().await));
         }
         let has_rest = state.as_ref().is_ok_and(|folder| folder.has(LocalStore::WEBHOOKS));
         server.tell_webhooks(&node, move || store(&state, LocalStore::WEBHOOKS), has_rest)?;

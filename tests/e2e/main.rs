@@ -45,6 +45,7 @@ mod clients;
 mod cluster;
 mod cluster_config;
 mod cluster_overlay;
+mod cluster_purge;
 mod cluster_store;
 mod compress;
 mod compress_kept;

@@ -275,6 +275,9 @@ pub(in crate::cli) struct PurgeOptions {
     /// Declare it stale instead of taking it out
     #[arg(long)]
     pub(in crate::cli) soft: bool,
+    /// In a cluster: on this node alone
+    #[arg(long)]
+    pub(in crate::cli) local: bool,
     /// Where.
     #[command(flatten)]
     pub(in crate::cli) asking: AskOptions,

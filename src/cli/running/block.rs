@@ -39,14 +39,14 @@ pub(in crate::cli) fn unblock(options: &UnblockOptions) -> anyhow::Result<ExitCo
 }
 
 pub(in crate::cli) fn purge(options: &PurgeOptions) -> anyhow::Result<ExitCode> {
-    let PurgeOptions { url, prefix, tag, all, soft, asking } = options;
+    let PurgeOptions { url, prefix, tag, all, soft, local, asking } = options;
     let mut body = Map::new();
     for (name, value) in [("url", url), ("prefix", prefix), ("tag", tag)] {
         if let Some(value) = value {
             body.insert(name.to_owned(), json!(value));
         }
     }
-    for (name, is_wanted) in [("all", all), ("soft", soft)] {
+    for (name, is_wanted) in [("all", all), ("soft", soft), ("local", local)] {
         if *is_wanted {
             body.insert(name.to_owned(), json!(true));
         }

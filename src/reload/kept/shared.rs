@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //!
-//! 1. Every change of any of these rows is also one of [`META`], under the condition that META is what it was when this node learned of the rows. So two nodes never
+//! 1. Every change of any of these rows is also one of `META`, under the condition that META is what it was when this node learned of the rows. So two nodes never
 //!    change them at once: one is first, and the other learns of that before it tries again.
 //! 2. A change of entries is also under the condition that the config of all is the one that this node has in force: an entry is judged by what the config says, and
 //!    a node that is behind would end what is not over.

@@ -12,6 +12,8 @@
 mod cached;
 mod overlay;
 mod proposals;
+pub mod purges;
+pub mod purging;
 pub mod sharing;
 
 use std::sync::Arc;

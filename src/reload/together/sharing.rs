@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::purging::PurgeBook;
 use crate::cluster::node::ClusterNode;
 use crate::cluster::revision::RevisionRow;
 use crate::config::{Loaded, SharedPart, SharedText};
@@ -52,6 +53,8 @@ pub struct Together {
     pub(super) cached: AtomicU64,
     /// How often the store had gone back when it was looked at last.
     pub(super) rewinds: AtomicU32,
+    /// What of all purges is done here.
+    pub(super) purges: PurgeBook,
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +96,18 @@ impl Together {
         let taken = watch::Sender::new(TakenRevision { number, outcome: Ok(Arc::default()) });
         let (state, seen) = (Mutex::new(state), watch::Sender::new(0));
         let (proposed, cached) = (AtomicU64::new(0), AtomicU64::new(0));
-        Together { node, reading, state, taken, proposed, line, seen, cached, rewinds: AtomicU32::new(0) }
+        Together {
+            node,
+            reading,
+            state,
+            taken,
+            proposed,
+            line,
+            seen,
+            cached,
+            rewinds: AtomicU32::new(0),
+            purges: PurgeBook::default(),
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, TogetherState> {

@@ -87,6 +87,13 @@ impl Process {
         self.hang_up()
     }
 
+    /// Has it stand still, or go on.
+    pub fn stand_still(&self, is_still: bool) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let signal = if is_still { Signal::STOP } else { Signal::CONT };
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Tells it to read its config again; gives what it says of it.
     pub fn hang_up(&self) -> String {
         let before = self.reloads().len();
