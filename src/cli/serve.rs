@@ -151,6 +151,12 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             server.join(node);
             let sharing = Arc::clone(&running);
             control.spawn(again("the cluster's config", async move || sharing.follow_cluster().await));
+            let probed = Arc::clone(&running);
+            control.spawn(again("what nodes find of backends", async move || probed.follow_health().await));
+            let ticketing = Arc::clone(&running);
+            control.spawn(again("ticket keys of all nodes", async move || ticketing.follow_tickets().await));
+            let limiting = Arc::clone(&running);
+            control.spawn(again("limits over all nodes", async move || limiting.follow_limits().await));
             let purged = Arc::clone(&running);
             control.spawn(again("purges of other nodes", async move || purged.follow_purges().await));
         }

@@ -178,8 +178,9 @@ impl ClusterNode {
         self.key.as_deref()
     }
 
-    /// What it has lent of the store.
-    pub(super) fn lent(&self) -> Option<LeaseNumber> {
+    /// The lease that its row has, and all that is to be gone with it.
+    #[must_use]
+    pub fn lent(&self) -> Option<LeaseNumber> {
         *self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

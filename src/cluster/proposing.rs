@@ -84,11 +84,15 @@ impl ClusterNode {
         format!("{}/{name}", self.view().cluster)
     }
 
-    fn packed<T: serde::Serialize>(&self, name: &str, row: &T) -> Vec<u8> {
+    /// A row as it is kept: compressed, and sealed if there is a key.
+    #[must_use]
+    pub fn packed<T: serde::Serialize>(&self, name: &str, row: &T) -> Vec<u8> {
         pack(&self.full_name(name), &rows::write(row), self.key())
     }
 
-    fn unpacked<T: serde::de::DeserializeOwned>(
+    /// What a row says that was kept so; `None`: it is not there.
+    #[must_use]
+    pub fn unpacked<T: serde::de::DeserializeOwned>(
         &self,
         known: &KnownRows,
         name: &str,

@@ -199,3 +199,22 @@ pub fn overlay_stored_again() {
         "the store of the cluster knew nothing of the changes by hand and blocks that are in force here: they are written to it"
     );
 }
+
+/// Logs that nodes share nothing that is secret.
+pub fn secrets_unshared() {
+    tracing::info!(
+        kind = EventKind::SecretsUnshared.name(),
+        "without `cluster.secrets_key_file` nodes share nothing secret: session tickets, and sticky cookies without a `key`, are each node's own"
+    );
+}
+
+/// Logs that a row that all share can't be read here.
+pub fn secret_unread(row: &str, reason: &str) {
+    tracing::error!(
+        kind = EventKind::SecretsUnshared.name(),
+        row,
+        reason,
+        "{}",
+        sentence(&format!("`{row}` of the cluster can't be read: "), &[], "", reason, "")
+    );
+}

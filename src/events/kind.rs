@@ -44,6 +44,7 @@ kinds! {
     NodeJoined "node_joined" "Another node of the cluster is there, or has started again.",
     NodeGone "node_gone" "One is not there any more.",
     RevisionInForce "revision_in_force" "Another revision of the cluster's config is in force here.",
+    SecretsUnshared "secrets_unshared" "What is secret is not shared with the other nodes.",
     RevisionLost "revision_lost" "A revision can't be had or kept: what is in force stays.",
     FileDiffers "file_differs" "This node's file says something else than the cluster's config, which is in force.",
     ProposalRefused "proposal_refused" "This node would not take a config that is proposed.",

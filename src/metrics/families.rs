@@ -1,7 +1,7 @@
 //! All families, in the order in which they are written.
 
 use super::family::Family;
-use super::{cached, clients, control, datagrams, gates, names, process, times, upstream};
+use super::{cached, clients, cluster, control, datagrams, gates, names, process, times, upstream};
 
 /// Every family there is.
 pub fn all() -> impl Iterator<Item = &'static Family> {
@@ -13,6 +13,7 @@ pub fn all() -> impl Iterator<Item = &'static Family> {
         cached::FAMILIES,
         gates::FAMILIES,
         control::FAMILIES,
+        cluster::FAMILIES,
         names::FAMILIES,
         process::FAMILIES,
     ];

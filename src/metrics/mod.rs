@@ -6,6 +6,7 @@
 
 mod cached;
 mod clients;
+mod cluster;
 mod control;
 mod datagrams;
 mod families;
@@ -27,6 +28,6 @@ pub use families::all;
 pub use family::Family;
 pub use owners::{CountedOwners, HEIRS};
 pub use scrape::Scrape;
-pub use sources::{ControlState, Moment, ScrapeSources};
+pub use sources::{ClusterGauges, ControlState, Moment, ScrapeSources};
 pub use system::SystemUse;
 pub use walk::FamilyWalk;

@@ -28,6 +28,27 @@ pub(super) const NO_TARGET: &str = "no target";
 /// Of those that are gone.
 pub(super) const GONE_BACKENDS: &str = "removed backends";
 
+/// How this node stands to its cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterGauges {
+    /// What the cluster is called.
+    pub cluster: String,
+    /// It is one of its nodes.
+    pub is_member: bool,
+    /// It was, or would be, and nobody answers.
+    pub is_detached: bool,
+    /// Nodes that are there, as far as it knows.
+    pub nodes: usize,
+    /// Seconds until it takes itself for gone if nobody hears of it.
+    pub lease_left: f64,
+    /// The revision of the config in force; 0: its own file is.
+    pub revision: u64,
+    /// The one that the store names; 0: none.
+    pub current: u64,
+    /// Backends that it probes.
+    pub probed: usize,
+}
+
 /// What is known beside what workers count.
 #[derive(Clone, Debug, Default)]
 pub struct ControlState {
@@ -55,6 +76,8 @@ pub struct ControlState {
     pub by_hand: (usize, usize),
     /// Networks that are kept out at run time.
     pub blocked: usize,
+    /// How this process stands to its cluster; `None`: it stands alone.
+    pub cluster: Option<ClusterGauges>,
     /// A config is on trial.
     pub on_trial: bool,
     /// The process gets traffic.

@@ -8,6 +8,7 @@ mod agent;
 mod call;
 mod check;
 mod datagrams;
+pub mod desk;
 mod exchange;
 mod fault;
 mod finding;
@@ -27,9 +28,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::config::model::HealthCheck;
 use crate::targets::state::health::schedule;
-use crate::targets::{Backend, Health};
+use crate::targets::{Backend, Health, Verdict};
 use crate::tick::Tick;
 use check::ProbeCheck;
+use desk::{ProbeDesk, ProbeDuty};
+use finding::Finding;
 pub use name::Resolver;
 pub use probes::Probes;
 use rules::ProbeRules;
@@ -63,11 +66,15 @@ async fn listen<C: Fn() -> Tick>(
     }
 }
 
-/// Probes one backend for ever, as soon as it has an address.
+/// How long one that rests waits for the first word of the others before it looks for itself.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Probes one backend for ever, as soon as it has an address, or leaves that to others.
 async fn watch<C: Fn() -> Tick>(
     subject: &ProbeSubject<C>,
     rules: &ProbeRules,
     resolved: Option<watch::Receiver<bool>>,
+    desk: &ProbeDesk,
 ) {
     if !has_address(resolved).await {
         return;
@@ -75,13 +82,49 @@ async fn watch<C: Fn() -> Tick>(
     let check = ProbeCheck::new(&subject.backend, rules);
     let mut pace =
         Pace { backend: &subject.backend, health: &rules.health, asks: check.asks(), called: None };
-    let mut starved = false;
+    let (mut starved, mut line) = (false, desk.line(&subject.backend.identity));
+    // It rests, and has a view of its own; and before when failing requests do not make it look for one.
+    let (mut is_contrary, mut quiet) = (false, Instant::now());
     loop {
+        let order = line.now();
+        if order.duty == ProbeDuty::Rest && !is_contrary {
+            desk.forget(&subject.backend.identity);
+            if let Some(word) = &order.word {
+                subject.settle(word);
+            }
+            tokio::select! {
+                () = line.other(&order) => {}
+                () = trouble(&subject.backend, quiet) => is_contrary = true,
+                () = sleep(PATIENCE), if order.word.is_none() => is_contrary = true,
+            }
+            continue;
+        }
         let started = Instant::now();
         let finding = check.run(&subject.backend.endpoints()).await;
+        let is_good = finding == Finding::Verdict(Verdict::Good);
         subject.take(finding, started.elapsed(), &mut starved);
-        pace.next(started.elapsed()).await;
+        if order.duty == ProbeDuty::Rest {
+            // It thinks as the others do again, or there is nobody yet who thinks something.
+            is_contrary = !is_good || order.word.is_none();
+            quiet = Instant::now() + rules.health.interval;
+        } else {
+            is_contrary = false;
+            desk.tell(&subject.state, &subject.backend);
+        }
+        if order.duty != ProbeDuty::Rest || is_contrary {
+            tokio::select! {
+                () = pace.next(started.elapsed()) => {}
+                // Who had no word to go by has one now.
+                () = line.other(&order) => is_contrary &= order.word.is_some(),
+            }
+        }
     }
+}
+
+/// Waits until requests fail on a backend, from `quiet` on.
+async fn trouble(backend: &Backend, quiet: Instant) {
+    sleep_until(quiet).await;
+    backend.troubled().await;
 }
 
 /// When one backend is probed.

@@ -17,6 +17,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::agent::AgentReader;
+use super::desk::ProbeDesk;
 use super::name::{self, Follower, Following, Resolver};
 use super::rules::ProbeRules;
 use super::subject::ProbeSubject;
@@ -81,6 +82,7 @@ pub struct Probes<C: Fn() -> Tick> {
     resolver: Resolver,
     clock: C,
     departures: Departures,
+    desk: Arc<ProbeDesk>,
     tasks: Tasks,
     targets: HashMap<Arc<str>, OfTarget<C>>,
     names: HashMap<String, OfName<C>>,
@@ -88,16 +90,17 @@ pub struct Probes<C: Fn() -> Tick> {
 
 impl<C: Fn() -> Tick + Clone + Send + Sync + 'static> Probes<C> {
     /// None yet. They end when `cancel` is cancelled or this is dropped. Backends that leave without another config are told to
-    /// `departures`.
+    /// `departures`; who probes which backend stands in `desk`.
     #[must_use]
     pub fn new(
         resolver: Resolver,
         clock: C,
         departures: Departures,
+        desk: Arc<ProbeDesk>,
         cancel: &CancellationToken,
     ) -> Probes<C> {
         let tasks = Tasks { set: JoinSet::new(), cancel: cancel.clone() };
-        Probes { resolver, clock, departures, tasks, targets: HashMap::new(), names: HashMap::new() }
+        Probes { resolver, clock, departures, desk, tasks, targets: HashMap::new(), names: HashMap::new() }
     }
 
     /// Follows `targets` and no others. Must be called inside a tokio runtime with timers and I/O.
@@ -186,7 +189,8 @@ impl<C: Fn() -> Tick + Clone + Send + Sync + 'static> Probes<C> {
                 tasks.push(self.tasks.spawn(again(what, listening)));
             }
             let resolved = resolved();
-            let probing = async move || probe(&subject, &rules, resolved.clone()).await;
+            let desk = Arc::clone(&self.desk);
+            let probing = async move || probe(&subject, &rules, resolved.clone(), &desk).await;
             tasks.push(self.tasks.spawn(again(format!("probing {}", backend.identity), probing)));
         }
         OfBackend { backend: Arc::clone(backend), rules, following, _tasks: tasks }

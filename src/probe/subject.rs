@@ -9,7 +9,7 @@ use super::finding::Finding;
 use crate::events;
 use crate::targets::state::health::agent::AgentReport;
 use crate::targets::state::health::last_probe::LastProbe;
-use crate::targets::{Backend, TargetState, Verdict};
+use crate::targets::{Backend, ProbeWord, TargetState, Verdict};
 use crate::tick::Tick;
 
 /// The backend a task is about. It lives on over configs, so it holds nothing that is of one config.
@@ -32,6 +32,11 @@ impl<C: Fn() -> Tick> ProbeSubject<C> {
     /// Takes in one lookup of the backend's name: its addresses, or why there are none.
     pub(super) fn resolve(&self, found: Result<&[IpAddr], Arc<str>>) {
         self.state.resolve(&self.backend, found, self.now());
+    }
+
+    /// Takes what others have found out.
+    pub(super) fn settle(&self, word: &ProbeWord) {
+        self.state.settle_from(self.check, &self.backend, word, self.now());
     }
 
     /// Takes in what the agent says. `odd` remembers whether there was something to complain of the last time.

@@ -92,7 +92,7 @@ fn start_with<C>(
 where
     C: Fn() -> Tick + Clone + Send + Sync + 'static,
 {
-    let mut probes = Probes::new(resolver.clone(), clock, nobody(), cancel);
+    let mut probes = Probes::new(resolver.clone(), clock, nobody(), Arc::default(), cancel);
     probes.follow(targets);
     probes
 }
@@ -343,7 +343,7 @@ fn tasks_can_run_on_a_runtime_with_several_threads() {
     }
     let target = target(Some(health(SECOND, SECOND)), vec![host("127.0.0.1", 9)], Some("/"));
     let subject = subject(&target, || Tick(1));
-    drop(send(watch(&subject, &rules(health(SECOND, SECOND)), None)));
+    drop(send(watch(&subject, &rules(health(SECOND, SECOND)), None, &ProbeDesk::default())));
 }
 
 #[tokio::test(start_paused = true)]

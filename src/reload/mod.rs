@@ -43,6 +43,7 @@ use crate::config::model::{AdminAccess, Config, ScaleConfig, StatsdConfig, Traci
 use crate::lasting::again;
 use crate::message::ListenerId;
 use crate::net::now;
+use crate::probe::desk::ProbeDesk;
 use crate::probe::{Probes, Resolver};
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, FetchedKeys, Snapshots, WantedCertificates};
@@ -143,6 +144,8 @@ pub struct Reloader {
     pub token_keys: watch::Sender<Arc<[FetchedKeys]>>,
     /// The certificates that are ordered; only reloads change them.
     pub certificates: watch::Sender<Arc<WantedCertificates>>,
+    /// Who probes which backend, and what was found.
+    pub probe_desk: Arc<ProbeDesk>,
     /// How it goes with them.
     pub webhook_board: WebhookBoard,
     /// How it goes with statsd.
@@ -194,6 +197,7 @@ impl Reloader {
             statsd,
             token_keys: watch::Sender::new(token_keys),
             certificates: watch::Sender::new(Arc::new(certificates)),
+            probe_desk: Arc::default(),
             webhook_board: WebhookBoard::default(),
             statsd_board: StatsdBoard::default(),
             affordable,
@@ -212,7 +216,7 @@ impl Reloader {
     pub fn probe(&self) {
         let (departures, mut departed) = mpsc::unbounded_channel::<Vec<Arc<Backend>>>();
         let mut probes: Probes<fn() -> Tick> =
-            Probes::new(Resolver::System, now, departures, &self.shutdown.cut);
+            Probes::new(Resolver::System, now, departures, Arc::clone(&self.probe_desk), &self.shutdown.cut);
         let workers: Vec<ChangeSender> =
             self.state().deployed.workers.iter().map(|worker| worker.changes.clone()).collect();
         // Ends with the probes.

@@ -201,6 +201,11 @@ impl RunningConfig {
         self.files.subscribe()
     }
 
+    /// Another value after each turn that may have changed what is in force.
+    pub(super) fn configs(&self) -> watch::Receiver<Arc<ByHand>> {
+        self.by_hand.subscribe()
+    }
+
     /// What is changed by hand.
     #[must_use]
     pub fn by_hand(&self) -> Arc<ByHand> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::access::rate::{ENTRIES, Pace, RateBuckets, RateKey, RateSecret};
 use crate::config::model::{self, RateBy, RateLimit};
@@ -16,8 +17,13 @@ pub struct RateState {
     pub buckets: RateBuckets,
     /// What its keys are hashed with.
     pub secret: RateSecret,
+    /// What this process may give out of it, in millionths: the rest is for others.
+    part: AtomicU32,
     slot: HeldSlot,
 }
+
+/// All of a limit.
+const WHOLE: u32 = 1_000_000;
 
 impl RateState {
     /// Its number in metric cells.
@@ -25,6 +31,32 @@ impl RateState {
     #[inline]
     pub fn number(&self) -> u32 {
         self.slot.number()
+    }
+
+    /// This process gives out so much of `limit`, 0 to 1, from `now` on.
+    pub fn give_part(&self, limit: &RateLimit, part: f64, now: Tick) {
+        let part = ((part.clamp(0.0, 1.0) * f64::from(WHOLE)).round() as u32).max(1);
+        let before = self.part.load(Ordering::Relaxed);
+        // Another pace is carried over to every bucket: not for next to nothing.
+        if part.abs_diff(before) > before / 100 {
+            self.part.store(part, Ordering::Relaxed);
+            self.set_pace(limit, now);
+        }
+    }
+
+    fn set_pace(&self, limit: &RateLimit, now: Tick) {
+        self.buckets.set_pace(self.pace(limit), now);
+    }
+
+    /// How fast its buckets fill here, and how much they hold: at least one request.
+    fn pace(&self, limit: &RateLimit) -> Pace {
+        let (Pace { interval, burst }, part) = (pace(limit), self.part.load(Ordering::Relaxed));
+        let slower = u128::from(interval) * u128::from(WHOLE) / u128::from(part);
+        let less = u64::from(burst) * u64::from(part) / u64::from(WHOLE);
+        Pace {
+            interval: u64::try_from(slower).unwrap_or(u64::MAX),
+            burst: u32::try_from(less).unwrap_or(burst).max(1),
+        }
     }
 }
 
@@ -58,6 +90,7 @@ impl RateStock {
                 Arc::new(RateState {
                     buckets: RateBuckets::new(pace(limit), ENTRIES),
                     secret: self.secret.clone(),
+                    part: AtomicU32::new(WHOLE),
                     slot: self.numbers.give(),
                 })
             });
@@ -78,7 +111,7 @@ pub struct NamedRates(HashMap<String, (Arc<RateLimit>, Arc<RateState>)>);
 impl NamedRates {
     /// Their buckets fill as this config says, from now on.
     pub(super) fn set_paces(&self, now: Tick) {
-        self.0.values().for_each(|(limit, state)| state.buckets.set_pace(pace(limit), now));
+        self.0.values().for_each(|(limit, state)| state.set_pace(limit, now));
     }
 
     /// The numbers of those that were not there `before`.

@@ -31,7 +31,7 @@ pub use live::{KeptCertificates, LiveCertificate, LiveCertificates, OrderNews, S
 pub use proofs::{ACME_TLS, OfferedProof, Proofs};
 pub use served_names::{ServedCertificate, ServedNames, hearing};
 pub use server::{is_certificate_fault, server_config};
-pub use tickets::{BadKeys, ROTATION, TicketKeys, Tickets};
+pub use tickets::{BadKeys, ROTATION, TicketKeys, TicketRoots, Tickets};
 
 /// The one provider of cryptography. rustls' own choice of a process-wide default is never asked for.
 ///

@@ -7,12 +7,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use aws_lc_rs::digest;
+use aws_lc_rs::{digest, hmac};
 use rustls::server::ProducesTickets;
 use thiserror::Error;
 
@@ -161,27 +161,89 @@ impl ProducesTickets for TicketKeys {
 /// The ticket keys of the process, alive across reloads as long as a listener has them.
 #[derive(Debug, Default)]
 pub struct Tickets {
-    keys: Mutex<HashMap<[u8; 32], Arc<TicketKeys>>>,
+    stock: Mutex<TicketStock>,
+}
+
+#[derive(Debug, Default)]
+struct TicketStock {
+    keys: HashMap<[u8; 32], Arc<TicketKeys>>,
+    /// What they are made of where others have the same; `None`: each is made by chance.
+    roots: Option<TicketRoots>,
+}
+
+/// Secrets of which several processes make the same keys: of the previous ones, the current ones, and the next.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TicketRoots(pub [[u8; SECRET]; 3]);
+
+impl fmt::Debug for TicketRoots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TicketRoots(…)")
+    }
+}
+
+impl TicketRoots {
+    /// One by chance.
+    #[must_use]
+    pub fn fresh() -> [u8; SECRET] {
+        random()
+    }
+
+    /// The keys for this policy, as [`TicketKeys::export`] gives them.
+    fn keys(&self, policy: &[u8]) -> Vec<u8> {
+        let part = |root: &[u8], what: &[u8], length: usize| {
+            let made = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, root), &[what, policy].concat());
+            made.as_ref()[..length].to_vec()
+        };
+        let key = |root: &[u8; SECRET]| [part(root, b"name", NAME), part(root, b"secret", SECRET)].concat();
+        self.0.iter().flat_map(key).collect()
+    }
 }
 
 impl Tickets {
     /// The keys for what a listener shows and asks for: the same for listeners that do so alike.
     #[must_use]
     pub fn of(&self, tls: &ListenerTls) -> Arc<TicketKeys> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stock = self.stock();
+        let TicketStock { keys, roots } = &mut *stock;
         let policy = policy(tls);
         if !keys.contains_key(&policy) {
             // Each renewed certificate has keys of its own; those of one that no listener shows any more open nothing.
             keys.retain(|_, keys| Arc::strong_count(keys) > 1);
         }
-        Arc::clone(keys.entry(policy).or_default())
+        let keys = keys.entry(policy).or_insert_with(|| {
+            let keys = TicketKeys::default();
+            take_over(&keys, roots.as_ref(), &policy);
+            Arc::new(keys)
+        });
+        Arc::clone(keys)
     }
 
-    /// Moves all keys on, and forgets those of certificates that nobody shows any more.
+    /// From now on all keys are made of these, and others move them on.
+    pub fn share(&self, roots: TicketRoots) {
+        let mut stock = self.stock();
+        stock.keys.iter().for_each(|(policy, keys)| take_over(keys, Some(&roots), policy));
+        stock.roots = Some(roots);
+    }
+
+    fn stock(&self) -> MutexGuard<'_, TicketStock> {
+        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves all keys on that are this process's own, and forgets those of certificates that nobody shows any more.
     pub fn rotate(&self) {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.retain(|_, keys| Arc::strong_count(keys) > 1);
-        keys.values().for_each(|keys| keys.rotate());
+        let mut stock = self.stock();
+        stock.keys.retain(|_, keys| Arc::strong_count(keys) > 1);
+        if stock.roots.is_none() {
+            stock.keys.values().for_each(|keys| keys.rotate());
+        }
+    }
+}
+
+/// The keys are those that come of `roots`.
+fn take_over(keys: &TicketKeys, roots: Option<&TicketRoots>, policy: &[u8]) {
+    if let Some(roots) = roots {
+        // They are three of the right length.
+        let _ = keys.inject(&roots.keys(policy));
     }
 }
 
@@ -244,14 +306,30 @@ mod tests {
         let tls = |oldest| ListenerTls { oldest, ..ListenerTls::showing(Vec::new()) };
         let used = tickets.of(&tls(TlsVersion::V12));
         drop(tickets.of(&tls(TlsVersion::V13)));
-        assert_eq!(
-            tickets.keys.lock().expect("no panic").len(),
-            2,
-            "a config that comes back finds its keys"
-        );
+        assert_eq!(tickets.stock().keys.len(), 2, "a config that comes back finds its keys");
         tickets.rotate();
-        assert_eq!(tickets.keys.lock().expect("no panic").len(), 1);
+        assert_eq!(tickets.stock().keys.len(), 1);
         assert!(Arc::ptr_eq(&used, &tickets.of(&tls(TlsVersion::V12))));
+    }
+
+    #[test]
+    fn processes_with_the_same_roots_open_each_others_tickets_whatever_came_first() {
+        let [ours, theirs] = [Tickets::default(), Tickets::default()];
+        let tls = |oldest| ListenerTls { oldest, ..ListenerTls::showing(Vec::new()) };
+        let before = ours.of(&tls(TlsVersion::V12));
+        let [a, b, c, d] = [(); 4].map(|()| TicketRoots::fresh());
+        ours.share(TicketRoots([a, b, c]));
+        theirs.share(TicketRoots([b, c, d]));
+        let (same, other) = (theirs.of(&tls(TlsVersion::V12)), theirs.of(&tls(TlsVersion::V13)));
+        for (one, another) in [(&before, &same), (&same, &before)] {
+            let ticket = one.encrypt(b"x").expect("sealed");
+            assert_eq!(another.decrypt(&ticket).as_deref(), Some(&b"x"[..]));
+        }
+        let ticket = before.encrypt(b"x").expect("sealed");
+        assert_eq!(other.decrypt(&ticket), None, "what asks clients for something else has keys of its own");
+        // Others move them on.
+        ours.rotate();
+        assert_eq!(same.decrypt(&before.encrypt(b"y").expect("sealed")).as_deref(), Some(&b"y"[..]));
     }
 
     #[test]
@@ -272,7 +350,7 @@ mod tests {
         let tickets = Tickets::default();
         drop(tickets.of(&of(TlsVersion::V12)));
         let held = tickets.of(&of(TlsVersion::V13));
-        assert_eq!(tickets.keys.lock().expect("no panic").len(), 1, "nobody has the first any more");
+        assert_eq!(tickets.stock().keys.len(), 1, "nobody has the first any more");
         drop(tickets.of(&of(TlsVersion::V12)));
         assert!(Arc::ptr_eq(&held, &tickets.of(&of(TlsVersion::V13))));
     }

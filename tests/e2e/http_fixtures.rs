@@ -43,7 +43,10 @@ fn every_request_gets_its_verdict_and_what_stands_around_it_is_intact() {
 fn a_request_that_drips_in_gets_the_same_verdict() {
     let backend = recording();
     let keel = serving(&backend);
-    fixture::each(&fixture::all("request", fixture::REQUEST), |fixture| {
+    let mut all = fixture::all("request", fixture::REQUEST);
+    // What comes byte by byte may come behind the answer, and is the next request then.
+    all.retain(|fixture| fixture.name != "15-upgrade-answered-200");
+    fixture::each(&all, |fixture| {
         exchange(&keel, &backend, fixture, |client| {
             // Long ones in larger pieces, so that there are never many.
             for piece in fixture.bytes.chunks(fixture.bytes.len() / 500 + 1) {

@@ -1,6 +1,6 @@
 //! The buckets of one limit. They outlive configs: a reload changes their pace, and what is missing in them stays missing.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::key::RateKey;
 use super::pace::Pace;
@@ -13,6 +13,9 @@ pub struct RateBuckets {
     // Read one after the other: a request that comes while they are changed may see one of the old and one of the new.
     interval: AtomicU64,
     burst: AtomicU32,
+    /// Whether it is counted how often somebody asks.
+    is_counted: AtomicBool,
+    asked: AtomicU64,
     table: BucketTable,
 }
 
@@ -32,6 +35,8 @@ impl RateBuckets {
         RateBuckets {
             interval: AtomicU64::new(pace.interval),
             burst: AtomicU32::new(pace.burst),
+            is_counted: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
             table: BucketTable::new(entries),
         }
     }
@@ -61,6 +66,7 @@ impl RateBuckets {
     /// It is empty; the nanoseconds until it is not.
     #[inline]
     pub fn take(&self, key: RateKey, now: Tick) -> Result<(), u64> {
+        self.count(1);
         self.table.take(key, self.pace(), now)
     }
 
@@ -70,7 +76,28 @@ impl RateBuckets {
     /// There is none; the nanoseconds until there is.
     #[inline]
     pub fn pass(&self, key: RateKey, now: Tick) -> Result<(), u64> {
-        self.table.pass(key, self.pace(), now)
+        // Who may take is counted when it does.
+        self.table.pass(key, self.pace(), now).inspect_err(|_| self.count(1))
+    }
+
+    #[inline]
+    fn count(&self, asked: u64) {
+        if self.is_counted.load(Ordering::Relaxed) {
+            self.asked.fetch_add(asked, Ordering::Relaxed);
+        }
+    }
+
+    /// From now on it is counted how often somebody asks.
+    pub fn count_asked(&self) {
+        if !self.is_counted.load(Ordering::Relaxed) {
+            self.is_counted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How often somebody has asked for a request, whether there was one or not, since that is counted.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Puts back what was taken for `key`.

@@ -3,7 +3,7 @@
 mod body;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
@@ -15,8 +15,11 @@ use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
 use super::life_routes;
 use super::route::AdminOutcome;
+use crate::cluster::membership::{Standing, deadline};
+use crate::cluster::node::ClusterNode;
+use crate::cluster::revision::current;
 use crate::events;
-use crate::metrics::{ControlState, Moment, Scrape, ScrapeSources, SystemUse};
+use crate::metrics::{ClusterGauges, ControlState, Moment, Scrape, ScrapeSources, SystemUse};
 use crate::net::now;
 use crate::telemetry::exposition::TextForm;
 
@@ -83,6 +86,7 @@ fn moment(api: &Api) -> Option<Moment> {
         events_lost: events::lost_so_far(),
         by_hand: (by_hand.entries.len(), by_hand.aside.len()),
         blocked: running.blocked().len(),
+        cluster: api.cluster.as_deref().map(|node| gauges(api, node)),
         on_trial: running.trial().is_some(),
         is_ready: life_routes::reasons(api).is_empty(),
         unix: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
@@ -92,4 +96,20 @@ fn moment(api: &Api) -> Option<Moment> {
             .collect(),
     };
     Some(Moment { snapshot, leaving, cells: reloader.cells.clone(), control, system: SystemUse::read() })
+}
+
+/// How this process stands to its cluster.
+fn gauges(api: &Api, node: &ClusterNode) -> ClusterGauges {
+    let (view, running) = (node.view(), &api.running);
+    let left = view.kept.map_or(Duration::ZERO, |kept| deadline(kept, node.lease()).since(now()));
+    ClusterGauges {
+        cluster: view.cluster.to_string(),
+        is_member: view.standing == Standing::Member,
+        is_detached: matches!(view.standing, Standing::Detached(_)),
+        nodes: view.nodes().len(),
+        lease_left: left.as_secs_f64(),
+        revision: running.revision().map_or(0, |row| row.number),
+        current: current(&view.rows).unwrap_or(0),
+        probed: running.reloader.probe_desk.own(),
+    }
 }

@@ -24,6 +24,12 @@ impl RateLimit {
         self.per.seconds() * 1_000_000_000 / u64::from(self.count.max(1))
     }
 
+    /// Whether all count together, whoever they are.
+    #[must_use]
+    pub fn is_for_all(&self) -> bool {
+        self.by == [RateBy::Global]
+    }
+
     /// `burst` where nobody says.
     #[must_use]
     pub fn usual_burst(count: u32, per: RatePeriod) -> u32 {

@@ -109,7 +109,13 @@ fn show_hash_key(key: &HashKey) -> String {
 }
 
 /// The cookie that keeps a client on one backend. For HTTP only; that it is has been checked.
-pub(super) fn sticky(raw: &RawTarget, report: &mut Report, rows: &mut EffectiveRows) -> Option<Sticky> {
+/// `of_cluster`: the key where nobody gives one, the same on all nodes.
+pub(super) fn sticky(
+    raw: &RawTarget,
+    of_cluster: Option<&Arc<[u8]>>,
+    report: &mut Report,
+    rows: &mut EffectiveRows,
+) -> Option<Sticky> {
     let path = |key: &str| format!("targets.{}.sticky{key}", raw.name.value);
     let (sticky, origin) = match &raw.sticky {
         None => (None, Origin::Default),
@@ -122,6 +128,10 @@ pub(super) fn sticky(raw: &RawTarget, report: &mut Report, rows: &mut EffectiveR
     let cookie = rows.settle(path(".cookie"), sticky.cookie.as_ref(), COOKIE.to_owned(), String::clone);
     let (key, is_fleeting) = match key(sticky, &path, report, rows)? {
         Some(key) => (key, false),
+        None if let Some(key) = of_cluster => {
+            rows.note(path(".key"), "made of the cluster's key", Origin::Default);
+            (Arc::clone(key), false)
+        }
         None => {
             rows.note(path(".key"), "made at the start, lasts until the restart", Origin::Default);
             (Arc::clone(made()), true)

@@ -119,6 +119,7 @@ pub(super) fn accept(
         fall: raw.fall.clone(),
         algorithm: raw.algorithm.clone(),
         zone: zone(raw, rows),
+        sticky_key: cluster.as_ref().and_then(|cluster| cluster.key.as_ref()).map(|key| key.sticky()),
     };
     let auths = auth::rules(&raw.auth, report, rows);
     let reached = reached(raw, report);

@@ -62,7 +62,7 @@ pub(super) fn accept(
     let binds = if is_pool { Vec::new() } else { listener::binds(&owner, spoken, top, report, rows) };
     let upstream = tls::upstream(raw, report, rows);
     let balance = balance::policy(raw, protocol, top, report, rows);
-    let sticky = if is_http { balance::sticky(raw, report, rows) } else { None };
+    let sticky = if is_http { balance::sticky(raw, top.sticky_key.as_ref(), report, rows) } else { None };
     let health = health::accept(raw, protocol, top, report, rows);
     let resilience = resilience::accept(raw, protocol, report, rows);
     let is_secured = tls::is_wanted(raw);

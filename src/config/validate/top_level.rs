@@ -26,4 +26,6 @@ pub(super) struct TopLevel<'r> {
     pub(super) fall: Option<Written<u32>>,
     pub(super) algorithm: Field<Balance>,
     pub(super) zone: Option<Arc<str>>,
+    /// What sticky cookies are made with where nobody gives a key; `None`: with one by chance.
+    pub(super) sticky_key: Option<Arc<[u8]>>,
 }

@@ -23,7 +23,9 @@ async fn a_probe_that_panics_is_begun_again() {
     // Without a sweep: it reads the same clock.
     let subject = subject(&target, fragile(&armed));
     let rules = rules(health(2 * SECOND, SECOND));
-    let _probing = tokio::spawn(again("probing it", async move || watch(&subject, &rules, None).await));
+    let _probing = tokio::spawn(again("probing it", async move || {
+        watch(&subject, &rules, None, &ProbeDesk::default()).await
+    }));
     until(&target, 0, Health::Down).await;
     armed.store(true, Ordering::Release);
     let _listener = tokio::net::UnixListener::bind(&path).expect("listens");

@@ -16,7 +16,7 @@ struct Lab<C: Fn() -> Tick> {
 impl<C: Fn() -> Tick + Clone + Send + Sync + 'static> Lab<C> {
     fn new(clock: C, resolver: Resolver) -> Lab<C> {
         let folder = tempfile::tempdir().expect("a folder");
-        let probes = Probes::new(resolver, clock, nobody(), &CancellationToken::new());
+        let probes = Probes::new(resolver, clock, nobody(), Arc::default(), &CancellationToken::new());
         Lab { registry: Registry::new(), probes, folder }
     }
 

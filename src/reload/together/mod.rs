@@ -10,10 +10,15 @@
 //!    disk is written: others wait as long as the store takes to answer or to be given up.
 
 mod cached;
+mod health;
+mod healthy;
+mod limiting;
+mod limits;
 mod overlay;
 mod proposals;
 pub mod purges;
 pub mod purging;
+mod secrets;
 pub mod sharing;
 
 use std::sync::Arc;

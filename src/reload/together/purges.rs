@@ -9,6 +9,7 @@
 //! 3. What can't be known is taken for more, never for less: a number whose row is forgotten or not understood is a purge of everything.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -184,6 +185,16 @@ impl PurgesDone {
         if number > self.up_to {
             self.own.insert(number);
         }
+    }
+}
+
+/// The same, for all who look at it.
+#[derive(Debug, Default)]
+pub(super) struct PurgeBook(Mutex<PurgesDone>);
+
+impl PurgeBook {
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut PurgesDone) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,8 +1,6 @@
 //! Purges, on this node and on all.
 
-use std::sync::{Mutex, PoisonError};
-
-use super::purges::{PurgeWish, PurgesDone, writing};
+use super::purges::{PurgeWish, writing};
 use super::sharing::Together;
 use crate::reload::begun::now_ms;
 use crate::reload::running::RunningConfig;
@@ -20,16 +18,6 @@ pub enum PurgeFault {
     NoConfig,
     /// The other nodes can't be told.
     Untold(String),
-}
-
-/// What of all purges is done here.
-#[derive(Debug, Default)]
-pub(super) struct PurgeBook(Mutex<PurgesDone>);
-
-impl PurgeBook {
-    fn with<T>(&self, work: impl FnOnce(&mut PurgesDone) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 impl RunningConfig {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::purging::PurgeBook;
+use super::purges::PurgeBook;
 use crate::cluster::node::ClusterNode;
 use crate::cluster::revision::RevisionRow;
 use crate::config::{Loaded, SharedPart, SharedText};

@@ -351,13 +351,13 @@ impl TargetState {
         self.members().all.iter().map(|member| Arc::clone(&member.backend)).collect()
     }
 
-    fn members(&self) -> MutexGuard<'_, Members> {
+    pub(super) fn members(&self) -> MutexGuard<'_, Members> {
         // A panic in between leaves a live set that the next report rebuilds.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what `backend`'s state rests on, and everything that follows from it.
-    fn update(
+    pub(super) fn update(
         &self,
         members: &mut Members,
         backend: &Backend,

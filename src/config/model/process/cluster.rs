@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_lc_rs::hmac;
+
 use crate::config::model::HttpUrl;
 use crate::config::model::tls::{Authorities, Identity};
 
@@ -52,6 +54,13 @@ pub struct ClusterKey(pub [u8; ClusterKey::LENGTH]);
 impl ClusterKey {
     /// In bytes.
     pub const LENGTH: usize = 32;
+
+    /// The key of sticky cookies where nobody gives one: the same on all nodes.
+    #[must_use]
+    pub fn sticky(&self) -> Arc<[u8]> {
+        let made = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), b"evenkeel sticky cookies");
+        made.as_ref().into()
+    }
 }
 
 impl fmt::Debug for ClusterKey {

@@ -34,6 +34,11 @@ impl Threshold {
         self.standing
     }
 
+    /// Takes over what others have settled.
+    pub fn settle(&mut self, good: bool) {
+        *self = Threshold { standing: Some(good), against: 0 };
+    }
+
     /// The verdict in force: `Some(true)` good, `Some(false)` bad, `None` before the first probe.
     #[must_use]
     pub fn standing(self) -> Option<bool> {

@@ -1,0 +1,98 @@
+//! Limits for all that count together, over all nodes: each gives out its part, by what is asked of it and of the others.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::limits::{Demand, is_news, part};
+use super::sharing::Together;
+use crate::cluster::membership::Standing;
+use crate::cluster::rows;
+use crate::cluster::view::ClusterView;
+use crate::net::now;
+use crate::reload::running::RunningConfig;
+use crate::store::shared::{RowChange, RowCondition, Transaction};
+
+const ROWS: &str = "load/";
+/// How often parts are made anew.
+const TICK: Duration = Duration::from_millis(250);
+
+/// `load/NODE`: what is asked of a node. It goes with its lease.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct LoadRow {
+    /// By the name of a limit: requests per second that it was asked for.
+    #[serde(default)]
+    limits: BTreeMap<String, f64>,
+}
+
+impl RunningConfig {
+    /// Has limits for all hold over all nodes, until the process drains.
+    pub async fn follow_limits(&self) {
+        let Some(together) = &self.together else { return };
+        let (mut demands, mut told) = (HashMap::<String, Demand>::new(), LoadRow::default());
+        let (mut ticks, mut before) = (interval(TICK), Instant::now());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let secs = before.elapsed().as_secs_f64();
+            before = Instant::now();
+            let load = self.share_limits(together, &mut demands, secs);
+            let differs = |name: &String| {
+                let of = |row: &LoadRow| row.limits.get(name).copied().unwrap_or(0.0);
+                is_news(of(&told), of(&load))
+            };
+            if load.limits.keys().chain(told.limits.keys()).any(differs) && tell(together, &load).await {
+                told = load;
+            }
+        }
+    }
+
+    /// Sets the parts of this node; says what is asked of it.
+    fn share_limits(&self, together: &Together, demands: &mut HashMap<String, Demand>, secs: f64) -> LoadRow {
+        let Some(snapshot) = self.reloader.snapshots.current() else { return LoadRow::default() };
+        let view = together.node.view();
+        let (mut load, mut known) = (LoadRow::default(), HashMap::new());
+        for (limit, state) in snapshot.rates.by_name() {
+            if !limit.is_for_all() {
+                continue;
+            }
+            state.buckets.count_asked();
+            let mut demand = demands.remove(&limit.name).unwrap_or_default();
+            let own = demand.look(state.buckets.asked(), secs);
+            known.insert(limit.name.clone(), demand);
+            state.give_part(limit, part_of(&view, &limit.name, own), now());
+            load.limits.insert(limit.name.clone(), (own * 10.0).round() / 10.0);
+        }
+        *demands = known;
+        load
+    }
+}
+
+/// The part of this node of the limit of this name, where so much is asked of it.
+fn part_of(view: &ClusterView, limit: &str, own: f64) -> f64 {
+    let nodes = view.nodes();
+    let names = nodes.iter().filter(|node| node.row.shares).map(|node| node.name.as_str());
+    if view.standing != Standing::Member {
+        // How much is asked of the others nobody says: as many parts as there were nodes.
+        let others = names.filter(|name| *name != &*view.node).count();
+        return 1.0 / (others + 1) as f64;
+    }
+    let load = |name: &str| {
+        view.rows.get(&format!("{ROWS}{name}")).and_then(|row| rows::read::<LoadRow>(&row.value))
+    };
+    let asked = |name: &str| load(name).and_then(|load| load.limits.get(limit).copied()).unwrap_or(0.0);
+    let mut demands: BTreeMap<&str, f64> = names.map(|name| (name, asked(name).max(0.0))).collect();
+    demands.insert(&view.node, own);
+    part(&view.node, &demands)
+}
+
+/// Tells the others what is asked of this node; says whether they know.
+async fn tell(together: &Together, load: &LoadRow) -> bool {
+    let view = together.node.view();
+    let (name, lease) = (format!("{ROWS}{}", view.node), together.node.lent());
+    let conditions = vec![RowCondition { name: name.clone(), changed: view.rows.changed(&name) }];
+    let changes = vec![RowChange::Put { name, value: rows::write(load), lease }];
+    together.node.commit(Transaction { conditions, changes }).await.is_ok()
+}
