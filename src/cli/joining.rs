@@ -39,7 +39,10 @@ pub(super) struct Beginning {
 pub(super) fn begin(node: &ClusterNode, reading: &SharedReading, loaded: Loaded) -> Beginning {
     let rows = look(node);
     let known = rows.as_ref().map(SharedOverlay::of).filter(|shared| shared.generation > 0);
-    let overlay = known.or_else(|| CachedRevision::read_overlay(reading.cache.as_ref()?));
+    let cached_overlay = || CachedRevision::read_overlay(reading.cache.as_ref()?);
+    // What this node had of its own is nothing to a cluster that has a config already.
+    let is_begun = rows.as_ref().is_some_and(|rows| revision::current(rows).is_some());
+    let overlay = known.or_else(cached_overlay).or_else(|| is_begun.then(SharedOverlay::default));
     let named = rows.as_ref().and_then(|rows| {
         let number = revision::current(rows)?;
         match node.revision(rows, number)? {

@@ -207,6 +207,9 @@ impl ClusterNode {
     /// Is one of the cluster until `end`, and says good-bye then.
     pub async fn keep(&self, end: &CancellationToken) {
         let _ = end.run_until_cancelled(self.keep_on()).await;
+        // It is none of them any more, and what it knows grows old: it decides for itself from now on.
+        self.view
+            .send_modify(|view| Arc::make_mut(view).standing = Standing::Detached("it has left".to_owned()));
         let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(lease) = lent {
             // Without it others wait until the lease is over.
@@ -241,7 +244,9 @@ impl ClusterNode {
     async fn session(&self) -> Ended {
         match self.join().await {
             Ok(Joined { sent, lease, rows, at }) => {
-                let rewinds = u32::from(self.is_rewound.swap(false, Ordering::Relaxed));
+                // Also where nobody has said so: a watch may have ended for another reason.
+                let is_older = rows.revision() < self.view().rows.revision();
+                let rewinds = u32::from(self.is_rewound.swap(false, Ordering::Relaxed) || is_older);
                 self.learn_with(rows, rewinds);
                 self.heard(sent);
                 tokio::select! {

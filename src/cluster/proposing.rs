@@ -149,16 +149,21 @@ impl ClusterNode {
         self.commit(Transaction { conditions, changes }).await
     }
 
-    /// Has a text become the next revision, and gives its number.
+    /// Has a text become the next revision, and gives its number: greater than `known`, which the store may know nothing of any more.
     ///
     /// # Errors
     /// See [`ProposalFault`].
-    pub async fn propose(&self, id: String, proposed: ProposedText) -> Result<u64, ProposalFault> {
+    pub async fn propose(
+        &self,
+        id: String,
+        proposed: ProposedText,
+        known: u64,
+    ) -> Result<u64, ProposalFault> {
         let view = self.view();
         if let Some(other) = self.proposal(&view.rows) {
             return Err(ProposalFault::Busy(other.ok().map(|other| other.revision.node)));
         }
-        let number = revision::current(&view.rows).unwrap_or_default() + 1;
+        let number = revision::current(&view.rows).unwrap_or_default().max(known).saturating_add(1);
         let row = ProposalRow { id: id.clone(), revision: self.row_of(proposed, number) };
         let at = |name: &str, changed: u64| RowCondition { name: name.to_owned(), changed };
         let before = view.rows.changed(CURRENT);

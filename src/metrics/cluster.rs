@@ -47,6 +47,24 @@ pub(super) const FAMILIES: &[Family] = &[
         |sources, _, out| count(sources, out, |of| of.current),
     ),
     Family::gauge(
+        "evenkeel_cluster_limit_part",
+        &["cluster", "limit"],
+        "Which part of a limit for all this node gives out, 0 to 1.",
+        |sources, _, out| {
+            if let Some(of) = &sources.control.cluster {
+                for (limit, state) in
+                    sources.snapshot.rates.by_name().into_iter().filter(|(limit, _)| limit.is_for_all())
+                {
+                    out.number(
+                        &Labels::of(&[("cluster", &of.cluster), ("limit", &limit.name)]),
+                        state.part(),
+                    );
+                }
+            }
+            None
+        },
+    ),
+    Family::gauge(
         "evenkeel_cluster_probed_backends",
         &["cluster"],
         "Backends that this node probes for all.",

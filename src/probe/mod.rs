@@ -100,6 +100,10 @@ async fn watch<C: Fn() -> Tick>(
             continue;
         }
         let started = Instant::now();
+        if order.duty == ProbeDuty::Rest {
+            // What has failed up to now is looked into now.
+            let _ = subject.backend.mark();
+        }
         let finding = check.run(&subject.backend.endpoints()).await;
         let is_good = finding == Finding::Verdict(Verdict::Good);
         subject.take(finding, started.elapsed(), &mut starved);

@@ -97,7 +97,13 @@ impl RunningConfig {
             if let Some(reason) = kept.fault() {
                 return Err(HandFault::Unkept(Unkept::because(reason)));
             }
-            (kept.entries().to_vec(), kept.paused().to_vec(), kept.next_id())
+            // Where others change them too, what they have stored may not be in force here yet.
+            let before = if kept.is_shared() {
+                reconcile(&kept.basis(), &force.file, at_ms).entries
+            } else {
+                kept.entries().to_vec()
+            };
+            (before, kept.paused().to_vec(), kept.next_id())
         };
         let ask = WishList { wishes, author, at_ms, expires_ms };
         let changed = change(&force.file, &before, &paused_before, &force.laid.aside, next_id, &ask);
@@ -168,10 +174,11 @@ impl RunningConfig {
             return false;
         }
         let entries = force.kept().entries().to_vec();
-        let reconciled = reconcile(&entries, &force.file, now_ms());
+        let reconciled = reconcile(&force.kept().basis(), &force.file, now_ms());
         if reconciled.entries == entries {
             // What could not be kept for want of room may be kept now.
             self.settle(&entries, force).await;
+            self.end_for_all(false, force).await;
             return true;
         }
         let laid = lay(&force.file, &reconciled.entries);
@@ -181,6 +188,7 @@ impl RunningConfig {
                 self.tell_swap(&reloaded);
                 force.laid = laid;
                 self.settle(&reconciled.entries, force).await;
+                self.end_for_all(false, force).await;
                 self.show(force);
                 events::overlay_ended(&plan.lines());
                 true
@@ -211,11 +219,24 @@ impl RunningConfig {
             let mut state = force.kept();
             let next_id = state.next_id();
             state.hold(entries, next_id);
-            (Arc::clone(&force.kept), state.fault().is_none())
+            // What becomes of what all share all decide alike, not each by what it sees.
+            (Arc::clone(&force.kept), state.fault().is_none() && !state.is_shared())
         };
         let outcome = background(move || if can_keep { kept.catch_up() } else { Ok(()) });
-        match outcome.await {
-            // Another node has been first, and what it has made of it is on its way.
+        if let Ok(Err(unkept)) = outcome.await {
+            events::overlay_behind(&unkept.reason);
+        }
+    }
+
+    /// Ends what of all nodes' entries is over; with `is_judged` also what the config ends that all of them have.
+    pub(super) async fn end_for_all(&self, is_judged: bool, force: &ConfigInForce) {
+        if !force.kept().is_shared() {
+            return;
+        }
+        let (kept, file) = (Arc::clone(&force.kept), is_judged.then(|| Arc::clone(&force.file)));
+        let ended = background(move || kept.end_stored(file.as_deref(), now_ms())).await;
+        match ended {
+            // Another node has been first, and what it has made of it is on its way; or the next one does it.
             Ok(Err(unkept)) if !unkept.is_conflict => events::overlay_behind(&unkept.reason),
             _ => {}
         }

@@ -26,6 +26,7 @@ pub mod step;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::Loaded;
@@ -70,6 +71,8 @@ pub struct OverlayState {
     generation: Revision,
     /// Others change what is stored too.
     is_shared: bool,
+    /// What is stored is not known.
+    is_forgotten: bool,
     /// Why nothing can be kept.
     fault: Option<String>,
 }
@@ -152,6 +155,7 @@ impl KeptOverlay {
             stored,
             generation: 0,
             is_shared: false,
+            is_forgotten: false,
             fault: None,
         };
         KeptOverlay { state: Mutex::new(state), journal: Mutex::new(journal) }
@@ -175,7 +179,8 @@ impl KeptOverlay {
     ) -> Result<(), Unkept> {
         let wanted = |state: &OverlayState| {
             let (blocked, next_block) = (state.blocked.clone(), state.next_block);
-            Ok((StoredOverlay { entries: merged(entries, paused), next_id, blocked, next_block }, ()))
+            let entries = state.as_stored(merged(entries, paused));
+            Ok((StoredOverlay { entries, next_id, blocked, next_block }, ()))
         };
         self.store(wanted, |state, (), is_adopted| {
             if !is_adopted {
@@ -213,12 +218,34 @@ impl KeptOverlay {
         })
     }
 
+    /// Where others change what is stored too: ends what of it is over at `now_ms`, and what comes of it where all have `file` in force. May wait.
+    ///
+    /// # Errors
+    /// It is not kept; another node may have done it.
+    pub fn end_stored(&self, file: Option<&Loaded>, now_ms: u64) -> Result<(), Unkept> {
+        let wanted = |state: &OverlayState| {
+            let stored = &state.stored;
+            let left: HashSet<u64> = match file {
+                Some(file) => {
+                    reconcile(&stored.entries, file, now_ms).entries.iter().map(|one| one.id).collect()
+                }
+                None => stored.entries.iter().map(|one| one.id).collect(),
+            };
+            let stays =
+                |one: &&OverlayEntry| left.contains(&one.id) && one.expires_ms.is_none_or(|end| end > now_ms);
+            // As it is stored: since when something is gone is each node's own view.
+            let entries = stored.entries.iter().filter(stays).cloned().collect();
+            Ok::<_, Unkept>((StoredOverlay { entries, ..stored.clone() }, ()))
+        };
+        self.store(wanted, |_, (), _| ())
+    }
+
     /// Keeps what is in force, if it is not kept yet. May wait.
     ///
     /// # Errors
     /// It is still not kept.
     pub fn catch_up(&self) -> Result<(), Unkept> {
-        self.store(|state| Ok((state.as_in_force(state.all()), ())), |_, (), _| ())
+        self.store(|state| Ok((state.as_in_force(state.as_stored(state.all())), ())), |_, (), _| ())
     }
 
     /// Keeps what is blocked, if it is not kept yet. May wait.
@@ -250,6 +277,11 @@ impl KeptOverlay {
             }
             let (stored, with) = wanted(&state)?;
             let step = OverlayStep::between(&state.stored, &stored);
+            if step.is_none() && state.is_forgotten {
+                // It looks as if nothing changed, since nothing is known to be stored.
+                let why = "what the cluster has of it is not known yet; ask again";
+                return Err(Unkept { is_conflict: true, ..Unkept::because(why) }.into());
+            }
             (stored, with, step, state.generation)
         };
         let at = step.map_or(Ok(known), |step| journal.append(&step, known))?;
@@ -257,7 +289,7 @@ impl KeptOverlay {
         let mut state = self.state();
         let is_adopted = state.generation != known;
         if !is_adopted {
-            (state.stored, state.generation) = (stored, at);
+            (state.stored, state.generation, state.is_forgotten) = (stored, at, false);
         }
         Ok(done(&mut state, with, is_adopted))
     }
@@ -317,6 +349,12 @@ impl OverlayState {
         &self.stored
     }
 
+    /// Whether others change what is stored too.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Why nothing can be kept.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
@@ -328,8 +366,7 @@ impl OverlayState {
     #[must_use]
     pub fn read(&self, file: &Loaded, now_ms: u64, is_on_trial: bool) -> (Reconciled, Vec<OverlayEntry>) {
         if self.is_shared {
-            // What this node alone has ended, with a config that is not that of all, is not over.
-            return (reconcile(&self.stored.entries, file, now_ms), Vec::new());
+            return (reconcile(&self.basis(), file, now_ms), Vec::new());
         }
         if !is_on_trial {
             return (reconcile(&self.all(), file, now_ms), Vec::new());
@@ -337,6 +374,35 @@ impl OverlayState {
         let reconciled = reconcile(&self.entries, file, now_ms);
         let paused = [self.paused.clone(), reconciled.ended_by_file()].concat();
         (reconciled, paused)
+    }
+
+    /// Of which entries those in force come: where others change them too, of what is stored, since what this node alone has ended is not over; with
+    /// since when something is gone, as this node knows it.
+    #[must_use]
+    pub fn basis(&self) -> Vec<OverlayEntry> {
+        if !self.is_shared {
+            return self.entries.clone();
+        }
+        let gone = |id: u64| self.entries.iter().find(|one| one.id == id).and_then(|one| one.gone_since_ms);
+        let mut all = self.stored.entries.clone();
+        all.iter_mut().for_each(|one| one.gone_since_ms = one.gone_since_ms.or_else(|| gone(one.id)));
+        all
+    }
+
+    /// The same without what is this node's own view where others have stored them: since when something is gone.
+    fn as_stored(&self, mut entries: Vec<OverlayEntry>) -> Vec<OverlayEntry> {
+        if self.is_shared {
+            for entry in &mut entries {
+                let stored = self.stored.entries.iter().find(|one| one.id == entry.id);
+                entry.gone_since_ms = stored.and_then(|one| one.gone_since_ms);
+            }
+        }
+        entries
+    }
+
+    /// Nothing is stored, and that is known.
+    pub fn nothing_stored(&mut self) {
+        self.is_forgotten = false;
     }
 
     /// The paused entries are these.
@@ -359,13 +425,13 @@ impl OverlayState {
         self.blocked.clone_from(&shared.stored.blocked);
         self.next_id = self.next_id.max(shared.stored.next_id);
         self.next_block = self.next_block.max(shared.stored.next_block);
-        self.generation = shared.generation;
+        (self.generation, self.is_forgotten) = (shared.generation, false);
         true
     }
 
     /// Nothing is stored any more; what is in force stays, to be stored again.
     pub fn forget_stored(&mut self) {
-        (self.stored, self.generation) = (StoredOverlay::default(), 0);
+        (self.stored, self.generation, self.is_forgotten) = (StoredOverlay::default(), 0, true);
     }
 
     /// What is stored when these entries are.

@@ -33,6 +33,12 @@ impl RateState {
         self.slot.number()
     }
 
+    /// Which part of its limit this process gives out, 0 to 1.
+    #[must_use]
+    pub fn part(&self) -> f64 {
+        f64::from(self.part.load(Ordering::Relaxed)) / f64::from(WHOLE)
+    }
+
     /// This process gives out so much of `limit`, 0 to 1, from `now` on.
     pub fn give_part(&self, limit: &RateLimit, part: f64, now: Tick) {
         let part = ((part.clamp(0.0, 1.0) * f64::from(WHOLE)).round() as u32).max(1);
@@ -40,6 +46,9 @@ impl RateState {
         // Another pace is carried over to every bucket: not for next to nothing.
         if part.abs_diff(before) > before / 100 {
             self.part.store(part, Ordering::Relaxed);
+            // A larger part begins with what was left of the smaller one: what others have given out meanwhile is not given out again.
+            self.buckets.set_pace_with_left(self.pace(limit), now);
+        } else {
             self.set_pace(limit, now);
         }
     }
@@ -51,6 +60,8 @@ impl RateState {
     /// How fast its buckets fill here, and how much they hold: at least one request.
     fn pace(&self, limit: &RateLimit) -> Pace {
         let (Pace { interval, burst }, part) = (pace(limit), self.part.load(Ordering::Relaxed));
+        // Another limit of its name may have been one for all.
+        let part = if limit.is_for_all() { part } else { WHOLE };
         let slower = u128::from(interval) * u128::from(WHOLE) / u128::from(part);
         let less = u64::from(burst) * u64::from(part) / u64::from(WHOLE);
         Pace {

@@ -152,9 +152,11 @@ fn a_store_that_is_empty_again_takes_no_config_away() {
     if !is_there() {
         return;
     }
-    let backends = fakes(1);
+    let backends = fakes(2);
     let mut etcd = Etcd::start(1);
-    let process = Process::start(&(own(&of(&etcd), "a") + &web(&backends[0], "")), 1);
+    let config = |backend: usize| own(&of(&etcd), "a") + &web(&backends[backend], "");
+    let (old, new) = (config(0), config(1));
+    let process = Process::start(&old, 1);
     comes_to(&process, &["a"]);
     eventually("there is a first revision", || revision(&process) == 1);
     etcd.wipe(0);
@@ -163,10 +165,12 @@ fn a_store_that_is_empty_again_takes_no_config_away() {
     // Whoever starts now does not make its own file the config of the others either.
     let again = Process::start_in(process.kill(), 1);
     eventually("it says so", || says(&again, "revision_lost").contains("has no config any more"));
-    let file = again.folder().join("evenkeel.yaml");
+    // Another text, under a number that no node knows yet.
+    let file = again.folder().join("new.yaml");
+    std::fs::write(&file, whole(&new)).unwrap();
     let output = again.command(&["apply", file.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!((revision(&again), answer(&again)), (1, "fake-1".to_owned()));
+    assert_eq!((revision(&again), answer(&again)), (2, "fake-2".to_owned()));
 }
 
 #[test]

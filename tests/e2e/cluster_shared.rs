@@ -6,6 +6,7 @@ use fake_backend::{Authority, Running};
 
 use super::cluster::comes_to;
 use super::cluster_config::{of, own, revision};
+use super::metrics::{scrape, sum};
 use super::support::etcd::{Etcd, is_there};
 use super::support::process::{Process, whole};
 use super::support::tls::{TLS13, TlsSocket, client_config};
@@ -55,6 +56,10 @@ fn a_limit_for_all_holds_over_all_nodes() {
                 list(&backends)
             )
     });
+    let part = |node: &Process| sum(&scrape(node), "evenkeel_cluster_limit_part", &["limit=\"all\""]);
+    for node in [&first, &second] {
+        eventually("it has its part", || part(node) == 0.5);
+    }
     // A node of which nothing is asked keeps a part, so no node ever has it all.
     let (one, other) = (passing(&first, 60), passing(&second, 60));
     assert!((1..40).contains(&one) && (1..40).contains(&other), "{one} and {other}");

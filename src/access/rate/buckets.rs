@@ -60,6 +60,16 @@ impl RateBuckets {
         }
     }
 
+    /// The same, and as many requests as are left in a bucket are left in it, as far as it holds them: a larger one is filled from there.
+    pub fn set_pace_with_left(&self, pace: Pace, now: Tick) {
+        let before = self.pace();
+        if before != pace {
+            self.interval.store(pace.interval, Ordering::Relaxed);
+            self.burst.store(pace.burst, Ordering::Relaxed);
+            self.table.carry_left(before, pace, now);
+        }
+    }
+
     /// Takes one request out of the bucket of `key`.
     ///
     /// # Errors

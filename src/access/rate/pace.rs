@@ -46,6 +46,15 @@ impl Pace {
         self.burst.saturating_sub(u32::try_from(missing).unwrap_or(u32::MAX))
     }
 
+    /// When a bucket is full again under `next` in which as many requests are left as in this one, as far as it holds them.
+    #[must_use]
+    pub fn carry_left(self, full_at: Tick, now: Tick, next: Pace) -> Tick {
+        let left = self.empty().saturating_sub(full_at.0.saturating_sub(now.0));
+        let scaled = u128::from(left) * u128::from(next.interval) / u128::from(self.interval.max(1));
+        let missing = next.empty().saturating_sub(u64::try_from(scaled).unwrap_or(u64::MAX));
+        Tick(now.0.saturating_add(missing))
+    }
+
     /// When a bucket is full again under `next` of which as many requests are missing as of this one; it is never emptier than empty.
     #[must_use]
     pub fn carry(self, full_at: Tick, now: Tick, next: Pace) -> Tick {
@@ -103,6 +112,20 @@ mod tests {
         let back = fast.carry(Tick(now.0 + 2 * SECOND), now, slow);
         assert_eq!(back, empty, "emptier than empty is nothing");
         assert_eq!(slow.carry(Tick(5), now, fast), now, "a full one stays full");
+    }
+
+    #[test]
+    fn another_part_keeps_what_is_left() {
+        let (small, large) = (pace(5, 50), pace(95, 950));
+        let now = Tick(1_000 * SECOND);
+        // Full, and then with room for more: which is not there yet.
+        let grown = small.carry_left(Tick(5), now, large);
+        assert_eq!(large.left(grown, now), 50);
+        let shrunk = large.carry_left(grown, now, small);
+        assert_eq!((small.left(shrunk, now), shrunk), (50, now));
+        let empty = Tick(now.0 + 10 * SECOND);
+        assert_eq!(small.left(empty, now), 0);
+        assert_eq!(large.left(small.carry_left(empty, now, large), now), 0);
     }
 
     proptest! {

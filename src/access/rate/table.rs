@@ -247,6 +247,24 @@ impl BucketTable {
         }
     }
 
+    /// The same, but what is left stays left: also in a bucket that is full, as long as it is somebody's.
+    pub(super) fn carry_left(&self, from: Pace, to: Pace, now: Tick) {
+        let own = self.sets.iter().flat_map(|set| set.keys.0.iter().zip(&set.buckets.0));
+        let own = own.filter(|(key, _)| key.load(Ordering::Acquire) != 0).map(|(_, bucket)| bucket);
+        for bucket in own.chain([&self.common]) {
+            loop {
+                let word = Word(bucket.load(Ordering::Acquire));
+                if word.0 == MOVING {
+                    break;
+                }
+                let full_at = from.carry_left(word.full_at(), now, to);
+                if exchange(bucket, word, Word::new(full_at, word.refused())) {
+                    break;
+                }
+            }
+        }
+    }
+
     /// The set of a key, and its latch.
     #[inline]
     fn of(&self, key: RateKey) -> (&Set, &AtomicBool) {

@@ -5,14 +5,15 @@
 //!
 //! Invariants:
 //!
-//! 1. A backend that worked is down for all once two nodes have found so: the first one `suspects` it, and the second, which probes for itself from then on, confirms
-//!    it. Where there is no second one, or where nobody knows yet, the word of the first is enough; that it works always is.
+//! 1. A backend that worked is down for all once two nodes have found so: the first one `suspects` it, and the second, which probes for itself from then on until
+//!    it works for both, confirms it. Where there is no second one, or where nobody knows yet, the word of the first is enough. That it works each of the two
+//!    may say: one of them whose own way is broken keeps nothing down for the others.
 //! 2. What a node has found out by itself holds on that node, whatever the row says.
 //! 3. A row is written under the condition that it is what it was, by the first or the second as of the rows it was written on: of two who take themselves for the first one
 //!    comes before the other.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,8 @@ fn row_of(known: &KnownRows, identity: &str) -> Option<HealthRow> {
 pub(super) fn orders(known: &KnownRows, probers: &Probers<'_>, identities: &[Arc<str>]) -> ProbeOrders {
     let order = |identity: &Arc<str>| {
         let row = row_of(known, identity);
-        let is_suspected = row.as_ref().is_some_and(|row| row.suspected.is_some());
+        // Also while it is down: the way of the first may be broken for good.
+        let is_suspected = row.as_ref().is_some_and(|row| row.suspected.is_some() || !row.good);
         let duty = match probers.role(identity) {
             Role::First { .. } => ProbeDuty::Own,
             Role::Second if is_suspected => ProbeDuty::Confirm,
@@ -130,6 +132,26 @@ pub(super) fn writing(
     changed.chunks(AT_ONCE).map(transaction).collect()
 }
 
+/// What drops the rows of backends that are not among these any more, of which this node would be the first: all of a config that every node has.
+pub(super) fn clearing(
+    known: &KnownRows,
+    probers: &Probers<'_>,
+    identities: &[Arc<str>],
+) -> Option<Transaction> {
+    let there: HashSet<&str> = identities.iter().map(|identity| &**identity).collect();
+    let is_over = |name: &&str| {
+        let identity = name.strip_prefix(ROWS).unwrap_or_default();
+        !there.contains(identity) && matches!(probers.role(identity), Role::First { .. })
+    };
+    let over: Vec<&str> = known.names(ROWS).filter(is_over).take(AT_ONCE).collect();
+    let condition = |name: &&str| RowCondition { name: (*name).to_owned(), changed: known.changed(name) };
+    let transaction = || Transaction {
+        conditions: over.iter().map(condition).collect(),
+        changes: over.iter().map(|name| RowChange::drop(*name)).collect(),
+    };
+    (!over.is_empty()).then(transaction)
+}
+
 /// What the row is to say by what this node has found; `None`: what it says.
 fn next(
     row: Option<HealthRow>,
@@ -155,7 +177,8 @@ fn next(
         (Role::First { is_seconded: false }, Some(row)) => row.good.then(settled),
         (Role::First { is_seconded: true }, Some(row)) => (row.good && row.suspected.is_none())
             .then(|| HealthRow { suspected: Some(word.reason.to_string()), ..row }),
-        (Role::Second, Some(row)) => (row.good && row.suspected.is_some() && !word.is_good).then(settled),
+        (Role::Second, Some(row)) if word.is_good => (!row.good).then(settled),
+        (Role::Second, Some(row)) => (row.good && row.suspected.is_some()).then(settled),
     }
 }
 
@@ -231,7 +254,10 @@ mod tests {
             nodes[roles(&nodes, "web/b").iter().position(|role| matches!(role, Role::First { .. })).unwrap()];
         let mut known = KnownRows::default();
         // The first word of all is enough, whatever it is.
-        assert_eq!((settle(&mut known.clone(), &nodes, &|_| Some(false)), told(&known)), (1, None));
+        let mut other = known.clone();
+        assert_eq!((settle(&mut other, &nodes, &|_| Some(false)), told(&other)), (1, Some(false)));
+        // And where it was wrong, the second one says so: the first suspects it, no more.
+        assert_eq!((settle(&mut other, &nodes, &|own| Some(own != first)), told(&other)), (2, Some(true)));
         assert_eq!((settle(&mut known, &nodes, &|_| Some(true)), told(&known)), (1, Some(true)));
         // One alone finds it failing: its own way is broken.
         assert_eq!((settle(&mut known, &nodes, &|own| Some(own != first)), told(&known)), (1, Some(true)));
@@ -242,6 +268,20 @@ mod tests {
         assert_eq!((settle(&mut known, &nodes, &|_| Some(true)), told(&known)), (1, Some(true)));
         // Alone, it is the one who knows.
         assert_eq!((settle(&mut known, &["a"], &|_| Some(false)), told(&known)), (1, Some(false)));
+    }
+
+    #[test]
+    fn rows_of_backends_that_are_gone_are_dropped_by_one_node() {
+        let nodes = ["a", "b", "c"];
+        let mut known = KnownRows::default();
+        assert_eq!(settle(&mut known, &nodes, &|_| Some(true)), 1);
+        let (gone, there): ([Arc<str>; 0], [Arc<str>; 1]) = ([], ["web/b".into()]);
+        let clears = |own: &str, identities: &[Arc<str>]| {
+            clearing(&known, &Probers { nodes: nodes.to_vec(), own }, identities)
+        };
+        assert_eq!(nodes.iter().filter_map(|own| clears(own, &there)).count(), 0);
+        let all: Vec<Transaction> = nodes.iter().filter_map(|own| clears(own, &gone)).collect();
+        assert_eq!((all.len(), &all[0].changes), (1, &vec![RowChange::drop("health/web/b")]));
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::health::{Probers, orders, writing};
+use super::health::{Probers, clearing, orders, writing};
 use super::sharing::Together;
 use crate::cluster::membership::Standing;
+use crate::cluster::revision::current;
 use crate::cluster::view::ClusterView;
 use crate::probe::desk::ProbeOrders;
 use crate::reload::begun::now_ms;
@@ -60,7 +61,10 @@ impl RunningConfig {
         let mut found = desk.found();
         found.retain(|identity, _| there.contains(identity));
         let mut is_written = true;
-        for transaction in writing(&view.rows, &probers, &found, now_ms()) {
+        // Who is behind with the config does not know what is over.
+        let is_current = together.in_force().map(|row| row.number) == current(&view.rows);
+        let cleared = clearing(&view.rows, &probers, &identities).filter(|_| is_current);
+        for transaction in writing(&view.rows, &probers, &found, now_ms()).into_iter().chain(cleared) {
             // Where another was first its row is on its way.
             is_written &= together.node.commit(transaction).await.is_ok();
         }

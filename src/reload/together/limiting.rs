@@ -31,7 +31,7 @@ impl RunningConfig {
     /// Has limits for all hold over all nodes, until the process drains.
     pub async fn follow_limits(&self) {
         let Some(together) = &self.together else { return };
-        let (mut demands, mut told) = (HashMap::<String, Demand>::new(), LoadRow::default());
+        let mut demands = HashMap::<String, Demand>::new();
         let (mut ticks, mut before) = (interval(TICK), Instant::now());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -39,12 +39,14 @@ impl RunningConfig {
             let secs = before.elapsed().as_secs_f64();
             before = Instant::now();
             let load = self.share_limits(together, &mut demands, secs);
+            // With what the others know now: it may be gone with a lease that is over.
+            let told = told(&together.node.view());
             let differs = |name: &String| {
                 let of = |row: &LoadRow| row.limits.get(name).copied().unwrap_or(0.0);
                 is_news(of(&told), of(&load))
             };
-            if load.limits.keys().chain(told.limits.keys()).any(differs) && tell(together, &load).await {
-                told = load;
+            if load.limits.keys().chain(told.limits.keys()).any(differs) {
+                tell(together, &load).await;
             }
         }
     }
@@ -88,11 +90,18 @@ fn part_of(view: &ClusterView, limit: &str, own: f64) -> f64 {
     part(&view.node, &demands)
 }
 
-/// Tells the others what is asked of this node; says whether they know.
-async fn tell(together: &Together, load: &LoadRow) -> bool {
+/// What the others know of this node.
+fn told(view: &ClusterView) -> LoadRow {
+    let row = view.rows.get(&format!("{ROWS}{}", view.node));
+    row.and_then(|row| rows::read(&row.value)).unwrap_or_default()
+}
+
+/// Tells the others what is asked of this node, if it is one of them. What they did not get they get with the next turn.
+async fn tell(together: &Together, load: &LoadRow) {
     let view = together.node.view();
-    let (name, lease) = (format!("{ROWS}{}", view.node), together.node.lent());
+    let Some(lease) = together.node.lent().filter(|_| view.standing == Standing::Member) else { return };
+    let name = format!("{ROWS}{}", view.node);
     let conditions = vec![RowCondition { name: name.clone(), changed: view.rows.changed(&name) }];
-    let changes = vec![RowChange::Put { name, value: rows::write(load), lease }];
-    together.node.commit(Transaction { conditions, changes }).await.is_ok()
+    let changes = vec![RowChange::Put { name, value: rows::write(load), lease: Some(lease) }];
+    let _ = together.node.commit(Transaction { conditions, changes }).await;
 }

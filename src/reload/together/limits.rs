@@ -35,20 +35,30 @@ pub(super) fn part(own: &str, demands: &BTreeMap<&str, f64>) -> f64 {
     floor
 }
 
-/// How much is asked of this node, smoothed over about a second; a jump counts at once.
+/// How much is asked of this node, smoothed over about a second; a rush counts at once.
+///
+/// A single request in a short look is no jump: what was asked is looked at over four looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
-    asked: u64,
+    /// How much had been asked in all at the latest looks, the oldest first; `None` before the first.
+    asked: Option<[u64; Demand::LOOKS]>,
     rate: f64,
 }
 
 impl Demand {
+    /// Looks over which it is smooth.
+    const LOOKS: usize = 4;
+
     /// So much had been asked in all, `secs` after the look before; gives requests per second.
     pub(super) fn look(&mut self, asked: u64, secs: f64) -> f64 {
-        let now = asked.saturating_sub(self.asked) as f64 / secs.max(0.001);
-        self.asked = asked;
-        let is_jump = now > self.rate * 2.0 || now < self.rate / 2.0;
-        self.rate = if is_jump { now } else { self.rate + (now - self.rate) * 0.3 };
+        let before = self.asked.get_or_insert([asked; Demand::LOOKS]);
+        let per = |since: u64, looks: f64| asked.saturating_sub(since) as f64 / (secs.max(0.001) * looks);
+        let (all, latest) = (per(before[0], Demand::LOOKS as f64), per(before[Demand::LOOKS - 1], 1.0));
+        before.rotate_left(1);
+        before[Demand::LOOKS - 1] = asked;
+        // Much more than before, in one look: by then there are enough of them to tell.
+        let is_rush = latest > all * 2.0 && latest * secs > 10.0;
+        self.rate = if is_rush { latest } else { all };
         // So that one who rests is at rest.
         if self.rate < 0.05 {
             self.rate = 0.0;
@@ -106,12 +116,25 @@ mod tests {
     }
 
     #[test]
-    fn demand_is_smooth_but_for_jumps() {
-        let mut demand = Demand::default();
-        assert!((demand.look(100, 1.0) - 100.0).abs() < 1e-9);
-        assert!((demand.look(210, 1.0) - 103.0).abs() < 1e-9);
-        assert!((demand.look(1210, 1.0) - 1000.0).abs() < 1e-9);
-        assert!(demand.look(1210, 1.0).abs() < 1e-9);
+    fn demand_is_smooth_but_for_rushes() {
+        let (mut demand, is) = (Demand::default(), |one: f64, other: f64| (one - other).abs() < 1e-9);
+        // What was asked before anybody looked is no demand.
+        assert!(is(demand.look(5_000, 0.25), 0.0));
+        // One request is one in a second, and gone after that.
+        for rate in [1.0, 1.0, 1.0, 1.0, 0.0] {
+            assert!(is(demand.look(5_001, 0.25), rate), "{demand:?}");
+        }
+        // A rush is seen at once; its end within a second.
+        assert!(is(demand.look(5_251, 0.25), 1000.0));
+        let mut asked = 5_251;
+        for _ in 0..8 {
+            asked += 250;
+            demand.look(asked, 0.25);
+        }
+        assert!(is(demand.look(asked + 250, 0.25), 1000.0));
+        for rate in [750.0, 500.0, 250.0, 0.0] {
+            assert!(is(demand.look(asked + 250, 0.25), rate), "{demand:?}");
+        }
         assert!(is_news(100.0, 120.0) && !is_news(100.0, 105.0) && !is_news(0.1, 0.3));
     }
 }

@@ -90,11 +90,9 @@ impl RunningConfig {
             return;
         };
         // What was refused is not tried again until somebody reloads, or there is another one.
-        let is_done = in_force.as_ref().is_some_and(|row| row.number == number);
-        if is_done {
-            together.line.has_config_of(view.rows.changed(CURRENT));
-        }
-        if is_done || together.state().refused == Some(number) {
+        let changed = view.rows.changed(CURRENT);
+        let is_seen = together.state().seen == Some((number, changed));
+        if is_seen {
             return;
         }
         let row = match together.node.revision(&view.rows, number) {
@@ -110,21 +108,33 @@ impl RunningConfig {
                 return;
             }
         };
+        let is_in_force = |row: &RevisionRow| {
+            together.in_force().is_some_and(|force| (force.number, force.at_ms) == (row.number, row.at_ms))
+        };
+        if is_in_force(&row) {
+            together.line.has_config_of(changed);
+            together.state().seen = Some((number, changed));
+            return;
+        }
         // Rows that were brought back from yesterday are no news.
-        if let Some(before) = in_force.filter(|before| before.number > number && before.at_ms >= row.at_ms) {
+        if let Some(before) = in_force.filter(|before| before.number >= number && before.at_ms >= row.at_ms) {
             if together.is_new(format!("{number} behind {}", before.number)) {
                 events::revision_behind(before.number, number);
             }
+            together.state().seen = Some((number, changed));
             return;
         }
-        self.take_revision(together, row).await;
-        if together.in_force().is_some_and(|row| row.number == number) {
-            together.line.has_config_of(view.rows.changed(CURRENT));
+        self.take_revision(together, row.clone()).await;
+        // What was refused is not tried again until somebody reloads, or there is another one.
+        together.state().seen = Some((number, changed));
+        if is_in_force(&row) {
+            together.line.has_config_of(changed);
+            self.end_for_all(true, &self.last.lock().await.force).await;
         }
     }
 
     async fn take_revision(&self, together: &Together, row: RevisionRow) {
-        let number = row.number;
+        let (number, at_ms) = (row.number, row.at_ms);
         let loader = together.loader_of(&row);
         let mut last = self.last.lock().await;
         let force = &mut last.force;
@@ -140,7 +150,7 @@ impl RunningConfig {
         self.show(force);
         {
             let mut state = together.state();
-            state.refused = outcome.is_err().then_some(number);
+            state.is_refused = outcome.is_err();
             if outcome.is_ok() {
                 state.in_force = Some(Arc::new(row.clone()));
             }
@@ -152,7 +162,7 @@ impl RunningConfig {
             }
             self.tell_difference(together).await;
         }
-        together.taken.send_replace(TakenRevision { number, outcome });
+        together.taken.send_replace(TakenRevision { number, at_ms, outcome });
     }
 
     /// Tells if this node's own file says something else than what is in force.

@@ -60,7 +60,7 @@ impl RunningConfig {
                 events::blocked_elsewhere(self.blocked().len());
             }
             if is_news {
-                self.go_over_to(&shared.stored.entries, &mut last.force).await;
+                self.go_over(&mut last.force).await;
             }
         }
         let place = together.reading.cache.as_deref().map(cached::beside);
@@ -72,10 +72,10 @@ impl RunningConfig {
         together.cached.store(generation, Ordering::Relaxed);
     }
 
-    /// Puts these entries into force, as far as they are not over.
-    async fn go_over_to(&self, stored: &[OverlayEntry], force: &mut ConfigInForce) {
+    /// Puts what is stored into force, as far as it is not over here.
+    async fn go_over(&self, force: &mut ConfigInForce) {
         let before = force.kept().entries().to_vec();
-        let reconciled = reconcile(stored, &force.file, now_ms());
+        let reconciled = reconcile(&force.kept().basis(), &force.file, now_ms());
         let entries = reconciled.entries;
         if entries != before {
             let laid = lay(&force.file, &entries);
@@ -107,6 +107,7 @@ impl RunningConfig {
             let mut state = kept.state();
             state.forget_stored();
             if state.entries().is_empty() && state.blocked().is_empty() {
+                state.nothing_stored();
                 return;
             }
         }

@@ -80,8 +80,12 @@ impl RunningConfig {
             }
         };
         // What was in the way of the cluster's config may not be any more.
-        let refused = together.state().refused.take();
-        if refused.is_some() {
+        let is_refused = {
+            let mut state = together.state();
+            state.seen = state.seen.filter(|_| !state.is_refused);
+            std::mem::take(&mut state.is_refused)
+        };
+        if is_refused {
             self.come_to(together, &together.node.view()).await;
         }
         let is_edited = together.state().own.as_ref() != Some(&part.text);
@@ -158,11 +162,14 @@ impl RunningConfig {
         let load = Arc::clone(&together.reading.shared);
         let own: Loader = Arc::new(move || load(&shared));
         self.read(&own, Files::default()).await.0?;
-        let proposed = ProposedText { text: part.text.to_string(), author, at_ms: now_ms() };
-        let number = together.node.propose(together.next_id(), proposed).await;
+        // Later than what is in force, whatever the clocks of its authors say.
+        let (force, force_at) = together.in_force().map_or((0, 0), |row| (row.number, row.at_ms));
+        let at_ms = now_ms().max(force_at + 1);
+        let proposed = ProposedText { text: part.text.to_string(), author, at_ms };
+        let number = together.node.propose(together.next_id(), proposed, force).await;
         let number = number.map_err(|fault| refusal(fault.to_string()))?;
         let mut taken = together.taken.subscribe();
-        let is_there = taken.wait_for(|taken| taken.number >= number);
+        let is_there = taken.wait_for(|taken| taken.number == number && taken.at_ms == at_ms);
         match timeout(TAKING, is_there).await {
             Ok(Ok(taken)) => {
                 let TakenRevision { outcome, .. } = &*taken;

@@ -20,7 +20,7 @@ use crate::cluster::view::KnownRows;
 use crate::config::model::Normalize;
 use crate::route::path_form;
 use crate::snapshot::Snapshot;
-use crate::store::shared::{RowChange, RowCondition, Transaction};
+use crate::store::shared::{Revision, RowChange, RowCondition, Transaction};
 
 /// The row that is changed with each of the others.
 const META: &str = "purge/meta";
@@ -151,24 +151,34 @@ pub(super) struct PurgesDone {
     own: BTreeSet<u64>,
     /// How often the store had gone back then.
     rewinds: u32,
+    /// The change of `META` that could not be read.
+    unread: Revision,
 }
 
 impl PurgesDone {
     /// What is to be done by these rows, and counts as done.
     pub(super) fn due(&mut self, known: &KnownRows, rewinds: u32) -> Vec<PurgeWish> {
-        let meta = known.get(META).and_then(|row| rows::read::<PurgeMetaRow>(&row.value));
-        let last = meta.map_or(0, |meta| meta.next - 1);
+        let everything = || PurgeWish { scope: PurgeScope::All, soft: false };
+        let meta = match meta(known) {
+            Ok(meta) => meta,
+            // Of a later version, or damaged: once for each that it says.
+            Err(changed) => {
+                let is_news = std::mem::replace(&mut self.unread, changed) != changed;
+                return if is_news { vec![everything()] } else { Vec::new() };
+            }
+        };
+        let last = meta.map_or(0, |meta| meta.next.saturating_sub(1));
         if rewinds != self.rewinds || last < self.up_to {
-            // The numbers are others now.
-            *self = PurgesDone { rewinds, ..PurgesDone::default() };
+            // The numbers are others now, and some may be lost that this node never had.
+            *self = PurgesDone { up_to: last, rewinds, ..PurgesDone::default() };
+            return vec![everything()];
         }
         let Some(meta) = meta else { return Vec::new() };
-        let everything = || PurgeWish { scope: PurgeScope::All, soft: false };
         let wish = |number| {
             let row = known.get(&entry(number)).and_then(|row| rows::read::<PurgeRow>(&row.value));
             row.map_or_else(everything, |row| row.wish)
         };
-        let is_lost = meta.forgotten > self.up_to;
+        let is_lost = meta.forgotten > self.up_to || last - self.up_to > REMEMBERED * 2;
         let behind = self.up_to + 1..=last;
         self.up_to = last;
         if is_lost {
@@ -198,25 +208,36 @@ impl PurgeBook {
     }
 }
 
-/// What writes this wish on top of these rows, and its number.
-pub(super) fn writing(known: &KnownRows, wish: &PurgeWish, author: String, at_ms: u64) -> (Transaction, u64) {
-    let meta = known.get(META).and_then(|row| rows::read::<PurgeMetaRow>(&row.value));
-    let PurgeMetaRow { next: number, forgotten } = meta.unwrap_or(PurgeMetaRow { next: 1, forgotten: 0 });
+/// What META says; `Err`: nothing that this version understands, since this change.
+fn meta(known: &KnownRows) -> Result<Option<PurgeMetaRow>, Revision> {
+    let Some(row) = known.get(META) else { return Ok(None) };
+    rows::read::<PurgeMetaRow>(&row.value).map(Some).ok_or(row.changed)
+}
+
+/// What writes this wish on top of these rows, and its number; `None`: there is something that this version does not understand.
+pub(super) fn writing(
+    known: &KnownRows,
+    wish: &PurgeWish,
+    author: String,
+    at_ms: u64,
+) -> Option<(Transaction, u64)> {
+    let meta = meta(known).ok()?.unwrap_or(PurgeMetaRow { next: 1, forgotten: 0 });
+    let (number, forgotten) = (meta.next.max(1), meta.forgotten);
     let row = PurgeRow { wish: wish.clone(), author, at_ms };
     let mut changes = vec![RowChange::put(entry(number), rows::write(&row))];
     let oldest = number.saturating_sub(REMEMBERED);
-    let dropped = forgotten + 1..=oldest;
+    let dropped = forgotten.saturating_add(1)..=oldest;
     changes.extend(dropped.take(REMEMBERED as usize / 4).map(|number| RowChange::drop(entry(number))));
-    let meta = PurgeMetaRow { next: number + 1, forgotten: forgotten.max(oldest) };
+    let meta = PurgeMetaRow { next: number.checked_add(1)?, forgotten: forgotten.max(oldest) };
     changes.push(RowChange::put(META, rows::write(&meta)));
     let conditions = vec![RowCondition { name: META.to_owned(), changed: known.changed(META) }];
-    (Transaction { conditions, changes }, number)
+    Some((Transaction { conditions, changes }, number))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::shared::{Revision, StoreRow};
+    use crate::store::shared::StoreRow;
 
     fn commit(known: &mut KnownRows, transaction: Transaction, at: Revision) {
         for change in transaction.changes {
@@ -244,7 +265,7 @@ mod tests {
             (PurgesDone::default(), PurgesDone::default(), PurgesDone::default());
         assert_eq!(late.due(&known, 0), []);
         for number in 1..=REMEMBERED + 3 {
-            let (transaction, given) = writing(&known, &tag(number), "me".into(), 1);
+            let (transaction, given) = writing(&known, &tag(number), "me".into(), 1).unwrap();
             assert_eq!(given, number);
             commit(&mut known, transaction, number);
             own.has_done(number);
@@ -265,7 +286,7 @@ mod tests {
         let mut known = KnownRows::default();
         let mut done = PurgesDone::default();
         for number in 1..=3 {
-            let (transaction, _) = writing(&known, &tag(number), "me".into(), 1);
+            let (transaction, _) = writing(&known, &tag(number), "me".into(), 1).unwrap();
             commit(&mut known, transaction, number);
         }
         known.put(StoreRow {
@@ -275,12 +296,31 @@ mod tests {
             lease: None,
         });
         assert_eq!(done.due(&known, 0), [tag(1), all(), tag(3)]);
-        assert_eq!(done.due(&known, 1), [tag(1), all(), tag(3)], "the store has gone back");
+        assert_eq!(
+            done.due(&known, 1),
+            [all()],
+            "the store has gone back, and what it has lost nobody knows"
+        );
         let mut again = KnownRows::default();
-        let (transaction, _) = writing(&again, &tag(7), "me".into(), 1);
+        let (transaction, _) = writing(&again, &tag(7), "me".into(), 1).unwrap();
         commit(&mut again, transaction, 1);
-        assert_eq!(done.due(&again, 1), [tag(7)]);
-        assert_eq!(done.due(&KnownRows::default(), 1), []);
+        assert_eq!(done.due(&again, 1), [all()], "there are fewer than were done");
+        assert_eq!(done.due(&again, 1), []);
+        assert_eq!(done.due(&KnownRows::default(), 1), [all()]);
+        // Nothing that stands there is too much.
+        let say = |known: &mut KnownRows, value: &str, changed| {
+            known.put(StoreRow { name: META.into(), value: value.into(), changed, lease: None });
+        };
+        for (changed, value) in
+            [r#"{"next":0,"forgotten":0}"#, r#"{"next":18446744073709551615,"forgotten":0}"#, "?"]
+                .iter()
+                .zip(20..)
+        {
+            say(&mut again, changed, value);
+            assert!(done.due(&again, 1).len() <= 1, "{changed}");
+            let _ = writing(&again, &tag(1), "me".into(), 1);
+        }
+        assert_eq!(done.due(&again, 1), [], "once for what can't be read");
     }
 
     #[test]

@@ -72,7 +72,9 @@ async fn tell(together: &Together, wish: &PurgeWish, author: &str) -> Result<u64
     let node = &together.node;
     for _ in 0..TRIES {
         let view = node.view();
-        let (transaction, number) = writing(&view.rows, wish, author.to_owned(), now_ms());
+        let Some((transaction, number)) = writing(&view.rows, wish, author.to_owned(), now_ms()) else {
+            return Err(PurgeFault::Untold("its purges are written by a later version".to_owned()));
+        };
         match node.commit(transaction).await {
             Ok(Committed::Done(_)) => return Ok(number),
             Ok(Committed::Conflict) => node.learned(view.rows.revision() + 1).await,

@@ -14,7 +14,7 @@ use crate::cluster::view::ClusterView;
 use crate::events;
 use crate::reload::begun::now_ms;
 use crate::reload::running::RunningConfig;
-use crate::store::shared::{RowChange, RowCondition, Transaction};
+use crate::store::shared::{Revision, RowChange, RowCondition, Transaction};
 use crate::tls::{ROTATION, TicketRoots};
 
 const ROW: &str = "key/tickets";
@@ -36,10 +36,10 @@ impl RunningConfig {
             events::secrets_unshared();
             return;
         }
-        let (mut views, mut taken) = (together.node.views(), None);
+        let (mut views, mut taken, mut unread) = (together.node.views(), None, None);
         loop {
             let view = views.borrow_and_update().clone();
-            self.share_tickets(together, &view, &mut taken).await;
+            self.share_tickets(together, &view, &mut taken, &mut unread).await;
             tokio::select! {
                 changed = views.changed() => if changed.is_err() { return },
                 () = sleep(LOOK) => {}
@@ -47,13 +47,20 @@ impl RunningConfig {
         }
     }
 
-    async fn share_tickets(&self, together: &Together, view: &ClusterView, taken: &mut Option<u64>) {
+    /// `taken`: what the keys are made of; `unread`: the change of the row that could not be read.
+    async fn share_tickets(
+        &self,
+        together: &Together,
+        view: &ClusterView,
+        taken: &mut Option<[[u8; 32]; 3]>,
+        unread: &mut Option<Revision>,
+    ) {
         let changed = view.rows.changed(ROW);
         let row: Option<TicketRow> = match together.node.unpacked(&view.rows, ROW) {
             Some(Ok(row)) => Some(row),
             Some(Err(fault)) => {
                 // With another key it is somebody else's to move on.
-                if taken.replace(changed) != Some(changed) {
+                if unread.replace(changed) != Some(changed) {
                     events::secret_unread(ROW, &fault.to_string());
                 }
                 return;
@@ -61,7 +68,7 @@ impl RunningConfig {
             None => None,
         };
         if let Some(row) = &row
-            && taken.replace(changed) != Some(changed)
+            && taken.replace(row.roots) != Some(row.roots)
         {
             self.reloader.snapshots.tickets().share(TicketRoots(row.roots));
         }
@@ -72,7 +79,8 @@ impl RunningConfig {
                 roots: [TicketRoots::fresh(), TicketRoots::fresh(), TicketRoots::fresh()],
                 at_ms: now,
             },
-            Some(TicketRow { roots: [_, current, next], at_ms }) if at_ms.saturating_add(lasts) <= now => {
+            // Or of a clock that was far ahead.
+            Some(TicketRow { roots: [_, current, next], at_ms }) if now.abs_diff(at_ms) >= lasts => {
                 TicketRow { roots: [current, next, TicketRoots::fresh()], at_ms: now }
             }
             Some(_) => return,

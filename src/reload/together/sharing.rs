@@ -61,8 +61,10 @@ pub struct Together {
 pub(super) struct TogetherState {
     /// What is in force; `None`: the node's own file.
     pub(super) in_force: Option<Arc<RevisionRow>>,
-    /// The revision that could not be taken here.
-    pub(super) refused: Option<u64>,
+    /// The latest revision could not be taken here.
+    pub(super) is_refused: bool,
+    /// The revision that was looked at last, and the change by which the store names it.
+    pub(super) seen: Option<(u64, Revision)>,
     /// What of the own file would be shared, as it was seen last.
     pub(super) own: Option<Arc<str>>,
     /// What was told last, so that it is told once.
@@ -73,6 +75,8 @@ pub(super) struct TogetherState {
 #[derive(Clone)]
 pub(super) struct TakenRevision {
     pub(super) number: u64,
+    /// When it was proposed: after the store has lost its rows another one may have its number.
+    pub(super) at_ms: u64,
     pub(super) outcome: Result<Arc<Plan>, Refusal>,
 }
 
@@ -91,9 +95,10 @@ impl Together {
         line: Arc<OverlayLine>,
     ) -> Together {
         let own = (reading.own)().ok().map(|part| part.text);
-        let number = begun.as_ref().map_or(0, |row| row.number);
-        let state = TogetherState { in_force: begun.map(Arc::new), own, refused: None, told: None };
-        let taken = watch::Sender::new(TakenRevision { number, outcome: Ok(Arc::default()) });
+        let (number, at_ms) = begun.as_ref().map_or((0, 0), |row| (row.number, row.at_ms));
+        let state =
+            TogetherState { in_force: begun.map(Arc::new), own, is_refused: false, seen: None, told: None };
+        let taken = watch::Sender::new(TakenRevision { number, at_ms, outcome: Ok(Arc::default()) });
         let (state, seen) = (Mutex::new(state), watch::Sender::new(0));
         let (proposed, cached) = (AtomicU64::new(0), AtomicU64::new(0));
         Together {
