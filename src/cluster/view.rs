@@ -1,6 +1,7 @@
 //! What a node knows of its cluster, for who looks at it.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::membership::Standing;
@@ -8,33 +9,55 @@ use super::rows::{self, DRAINS, DrainRow, NODES, NodeRow};
 use crate::store::shared::{Listing, Revision, StoreChanges, StoreRow};
 use crate::tick::Tick;
 
-/// All rows that are known, by name.
+/// All rows that are known, by name. A copy costs what their names cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownRows {
-    rows: BTreeMap<String, StoreRow>,
+    rows: BTreeMap<Arc<str>, Arc<StoreRow>>,
     revision: Revision,
+    /// When they were listed as a whole.
+    listed: Revision,
+    /// The latest change since then of rows whose names begin so, up to the first `/`.
+    touched: BTreeMap<String, Revision>,
 }
 
 impl KnownRows {
     /// Those of a listing.
     #[must_use]
     pub fn of(listing: Listing) -> KnownRows {
-        let rows = listing.rows.into_iter().map(|row| (row.name.clone(), row)).collect();
-        KnownRows { rows, revision: listing.revision }
+        let rows = listing.rows.into_iter().map(|row| (row.name.as_str().into(), Arc::new(row))).collect();
+        let revision = listing.revision;
+        KnownRows { rows, revision, listed: revision, touched: BTreeMap::new() }
     }
 
     /// The same after these changes.
     pub fn take(&mut self, changes: StoreChanges) {
-        for name in &changes.dropped {
-            self.rows.remove(name);
-        }
-        self.rows.extend(changes.put.into_iter().map(|row| (row.name.clone(), row)));
         self.revision = changes.revision;
+        for name in &changes.dropped {
+            self.rows.remove(name.as_str());
+            self.touch(name);
+        }
+        changes.put.into_iter().for_each(|row| self.put(row));
     }
 
     /// One more of them, of which the others are still to be told.
     pub fn put(&mut self, row: StoreRow) {
-        self.rows.insert(row.name.clone(), row);
+        self.touch(&row.name);
+        self.rows.insert(row.name.as_str().into(), Arc::new(row));
+    }
+
+    fn touch(&mut self, name: &str) {
+        let area = name.split('/').next().unwrap_or(name);
+        let revision = self.revision;
+        match self.touched.get_mut(area) {
+            Some(at) => *at = revision,
+            None => drop(self.touched.insert(area.to_owned(), revision)),
+        }
+    }
+
+    /// Up to which change rows are as they were whose names begin so, up to the first `/`: where it is the same as before, none of them is another.
+    #[must_use]
+    pub fn touched(&self, area: &str) -> (Revision, Revision) {
+        (self.listed, self.touched.get(area).copied().unwrap_or(0))
     }
 
     /// Up to which change they are known.
@@ -46,7 +69,7 @@ impl KnownRows {
     /// One of them.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&StoreRow> {
-        self.rows.get(name)
+        self.rows.get(name).map(Arc::as_ref)
     }
 
     /// The revision of the latest change of a row, as a condition has it: 0 if it is not there.
@@ -55,10 +78,14 @@ impl KnownRows {
         self.get(name).map_or(0, |row| row.changed)
     }
 
+    fn from<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<StoreRow>)> {
+        self.rows.range::<str, _>((Bound::Included(prefix), Bound::Unbounded))
+    }
+
     /// The names of rows that begin with `prefix`.
     pub fn names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
-        let from = self.rows.range(prefix.to_owned()..);
-        from.map(|(name, _)| name.as_str()).take_while(move |name| name.starts_with(prefix))
+        let from = self.from(prefix).map(|(name, _)| &**name);
+        from.take_while(move |name| name.starts_with(prefix))
     }
 
     /// What the rows say whose names begin with `prefix`, by what is behind it. Rows that this version does not understand are left out.
@@ -66,8 +93,7 @@ impl KnownRows {
         &'a self,
         prefix: &'a str,
     ) -> impl Iterator<Item = (&'a str, T)> {
-        let from = self.rows.range(prefix.to_owned()..);
-        let those = from.map_while(move |(name, row)| Some((name.strip_prefix(prefix)?, row)));
+        let those = self.from(prefix).map_while(move |(name, row)| Some((name.strip_prefix(prefix)?, row)));
         those.filter_map(|(name, row)| Some((name, rows::read(&row.value)?)))
     }
 }
@@ -131,5 +157,27 @@ impl ClusterView {
         }
         let row = self.rows.get(&format!("{DRAINS}{}", self.node))?;
         rows::read(&row.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_is_touched_by_what_is_put_and_dropped_in_it_and_by_a_listing() {
+        let row = |name: &str, changed| StoreRow { name: name.into(), value: vec![], changed, lease: None };
+        let mut rows = KnownRows::of(Listing { rows: vec![row("a/1", 1), row("b/1", 2)], revision: 2 });
+        let first = (rows.touched("a"), rows.touched("b"));
+        let put = StoreChanges { put: vec![row("a/2", 3)], dropped: vec![], revision: 3 };
+        rows.take(put);
+        assert!(rows.touched("a") != first.0 && rows.touched("b") == first.1);
+        let second = rows.touched("b");
+        rows.take(StoreChanges { put: vec![], dropped: vec!["b/1".into()], revision: 4 });
+        assert_ne!(rows.touched("b"), second);
+        assert_eq!(rows.names("a/").collect::<Vec<_>>(), ["a/1", "a/2"]);
+        assert_eq!((rows.names("b/").count(), rows.changed("a/2"), rows.changed("b/1")), (0, 3, 0));
+        let again = KnownRows::of(Listing { rows: vec![], revision: 4 });
+        assert_ne!(again.touched("a"), rows.touched("a"));
     }
 }

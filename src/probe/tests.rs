@@ -367,6 +367,7 @@ async fn siblings_are_compared_also_where_nobody_is_probed() {
     assert_eq!(out(), [true, false]);
 }
 
+mod duty;
 mod panics;
 mod reloads;
 mod traffic;

@@ -380,7 +380,8 @@ impl OverlayState {
     /// since when something is gone, as this node knows it.
     #[must_use]
     pub fn basis(&self) -> Vec<OverlayEntry> {
-        if !self.is_shared {
+        // Where nothing is known of what is stored, what is in force is all that there is.
+        if !self.is_shared || self.is_forgotten {
             return self.entries.clone();
         }
         let gone = |id: u64| self.entries.iter().find(|one| one.id == id).and_then(|one| one.gone_since_ms);

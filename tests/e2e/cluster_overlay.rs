@@ -199,3 +199,34 @@ fn an_entry_has_the_same_fate_on_all_nodes_while_their_files_are_edited_one_by_o
     eventually("it is over on both", || entries(&first).is_empty() && entries(&second).is_empty());
     assert_eq!(revision(&second), 3);
 }
+
+#[test]
+fn what_was_changed_before_there_was_a_cluster_goes_into_it_with_the_first_node_and_with_no_other() {
+    if !is_there() {
+        return;
+    }
+    let (etcd, backends) = (Etcd::start(1), fakes(2));
+    // As it was alone, with a change by hand; and then as a node.
+    let joining = |node: &str, words: &[&str]| {
+        let whole_config = config(&etcd, node, &backends, "");
+        let alone: String = whole_config
+            .lines()
+            .filter(|line| !line.starts_with("cluster:"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let process = Process::start(&alone, 1);
+        assert!(process.command(words).status.success());
+        let folder = process.kill();
+        std::fs::write(folder.path().join("evenkeel.yaml"), whole(&whole_config)).unwrap();
+        Process::start_in(folder, 1)
+    };
+    let first = joining("a", &["weight", "web/b0", "9"]);
+    eventually("there is a first revision", || revision(&first) == 1);
+    let weight = [("b0".to_owned(), "weight".to_owned(), json!(9))];
+    assert_eq!(entries(&first), weight);
+    let second = joining("b", &["down", "web/b1"]);
+    comes_to(&second, &["a", "b"]);
+    eventually("it has what all have", || entries(&second) == weight);
+    assert_eq!(entries(&first), weight);
+    assert_eq!(answering(&second), ["fake-1", "fake-2"]);
+}

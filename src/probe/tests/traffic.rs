@@ -6,7 +6,7 @@ use super::*;
 use crate::targets::{Heard, Lease, Outcome};
 
 /// A request to the only backend of `target`; ends at once with `outcome`, and with a good answer if that is a success.
-fn request(target: &Target, outcome: Outcome, now: Tick) {
+pub(super) fn request(target: &Target, outcome: Outcome, now: Tick) {
     let lease: Lease = match target.pick(&Ask::new(&Tried::new(), &Chance::seeded(1), now)) {
         Pick::Lease(lease) => lease,
         other => panic!("{other:?}"),

@@ -27,16 +27,27 @@ impl RunningConfig {
         let desk = Arc::clone(&self.reloader.probe_desk);
         desk.share();
         let (mut views, mut configs) = (together.node.views(), self.configs());
+        // What it has looked at last, and whether all is written that comes of it.
+        let (mut looked, mut is_written) = (None, false);
         loop {
             // Before it is looked at, so that nothing is missed.
             let finding = desk.finding();
-            configs.borrow_and_update();
             let view = Arc::clone(&views.borrow_and_update());
-            let is_written = self.share_health(together, &view).await;
+            let now = (view.standing.clone(), view.rows.touched("health"), view.rows.touched("node"));
+            if !is_written || looked.as_ref() != Some(&now) {
+                is_written = self.share_health(together, &view).await;
+                looked = Some(now);
+            }
             tokio::select! {
                 changed = views.changed() => if changed.is_err() { return },
-                changed = configs.changed() => if changed.is_err() { return },
-                () = finding => sleep(TOGETHER).await,
+                changed = configs.changed() => match changed {
+                    Ok(()) => looked = None,
+                    Err(_) => return,
+                },
+                () = finding => {
+                    looked = None;
+                    sleep(TOGETHER).await;
+                }
                 () = sleep(PAUSE), if !is_written => {}
             }
         }

@@ -55,6 +55,7 @@ impl RunningConfig {
     fn share_limits(&self, together: &Together, demands: &mut HashMap<String, Demand>, secs: f64) -> LoadRow {
         let Some(snapshot) = self.reloader.snapshots.current() else { return LoadRow::default() };
         let view = together.node.view();
+        let loads = Loads::of(&view);
         let (mut load, mut known) = (LoadRow::default(), HashMap::new());
         for (limit, state) in snapshot.rates.by_name() {
             if !limit.is_for_all() {
@@ -64,7 +65,7 @@ impl RunningConfig {
             let mut demand = demands.remove(&limit.name).unwrap_or_default();
             let own = demand.look(state.buckets.asked(), secs);
             known.insert(limit.name.clone(), demand);
-            state.give_part(limit, part_of(&view, &limit.name, own), now());
+            state.give_part(limit, loads.part(&limit.name, own), now());
             load.limits.insert(limit.name.clone(), (own * 10.0).round() / 10.0);
         }
         *demands = known;
@@ -72,22 +73,39 @@ impl RunningConfig {
     }
 }
 
-/// The part of this node of the limit of this name, where so much is asked of it.
-fn part_of(view: &ClusterView, limit: &str, own: f64) -> f64 {
-    let nodes = view.nodes();
-    let names = nodes.iter().filter(|node| node.row.shares).map(|node| node.name.as_str());
-    if view.standing != Standing::Member {
-        // How much is asked of the others nobody says: as many parts as there were nodes.
-        let others = names.filter(|name| *name != &*view.node).count();
-        return 1.0 / (others + 1) as f64;
+/// What is asked of all nodes, as this one knows it.
+struct Loads {
+    own: String,
+    is_member: bool,
+    /// Those of the others, by name.
+    others: BTreeMap<String, LoadRow>,
+}
+
+impl Loads {
+    fn of(view: &ClusterView) -> Loads {
+        let nodes = view.nodes().into_iter().filter(|node| node.row.shares && node.name != *view.node);
+        let load = |name: &str| {
+            let row = view.rows.get(&format!("{ROWS}{name}"));
+            row.and_then(|row| rows::read::<LoadRow>(&row.value)).unwrap_or_default()
+        };
+        Loads {
+            own: view.node.to_string(),
+            is_member: view.standing == Standing::Member,
+            others: nodes.map(|node| (node.name.clone(), load(&node.name))).collect(),
+        }
     }
-    let load = |name: &str| {
-        view.rows.get(&format!("{ROWS}{name}")).and_then(|row| rows::read::<LoadRow>(&row.value))
-    };
-    let asked = |name: &str| load(name).and_then(|load| load.limits.get(limit).copied()).unwrap_or(0.0);
-    let mut demands: BTreeMap<&str, f64> = names.map(|name| (name, asked(name).max(0.0))).collect();
-    demands.insert(&view.node, own);
-    part(&view.node, &demands)
+
+    /// The part of this node of the limit of this name, where so much is asked of it.
+    fn part(&self, limit: &str, own: f64) -> f64 {
+        if !self.is_member {
+            // How much is asked of the others nobody says: as many parts as there were nodes.
+            return 1.0 / (self.others.len() + 1) as f64;
+        }
+        let asked = |load: &LoadRow| load.limits.get(limit).copied().filter(|asked| asked.is_finite());
+        let others =
+            self.others.iter().map(|(name, load)| (name.as_str(), asked(load).unwrap_or(0.0).max(0.0)));
+        part(&self.own, &others.chain([(self.own.as_str(), own)]).collect())
+    }
 }
 
 /// What the others know of this node.
