@@ -59,7 +59,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         backend, store = Backend(1), etcd(folder)
         nodes = [Node(name, store, backend.port, folder) for name in "abc"]
-        wait_until("three nodes", lambda: all("evenkeel_cluster_nodes{cluster=\"bar\"} 3" in node.scrape() for node in nodes))
+        wait_until("three nodes", lambda: all("evenkeel_cluster_nodes 3" in node.scrape() for node in nodes))
         for phase in range(PHASES):
             shares = [0.8 if number == phase % 3 else 0.1 for number in range(3)]
             clients = [subprocess.Popen([program("rig"), "clients", f"127.0.0.1:{node.port}", "--rate", str(int(ASKED * share)), "--seconds",

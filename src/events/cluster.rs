@@ -188,7 +188,7 @@ pub fn blocked_elsewhere(count: usize) {
     tracing::info!(
         kind = EventKind::Blocked.name(),
         networks = count,
-        "blocked or let in on another node: {count} networks are blocked now"
+        "blocked or let in on another node; networks blocked now: {count}"
     );
 }
 

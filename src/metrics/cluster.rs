@@ -7,58 +7,55 @@ use crate::telemetry::exposition::{Labels, SampleSink};
 pub(super) const FAMILIES: &[Family] = &[
     Family::gauge(
         "evenkeel_cluster_member",
-        &["cluster"],
+        &[],
         "1 while this process is one of its cluster.",
         |sources, _, out| count(sources, out, |of| of.is_member.into()),
     ),
     Family::gauge(
         "evenkeel_cluster_detached",
-        &["cluster"],
+        &[],
         "1 while nobody answers: it serves on with what it knows.",
         |sources, _, out| count(sources, out, |of| of.is_detached.into()),
     ),
     Family::gauge(
         "evenkeel_cluster_nodes",
-        &["cluster"],
+        &[],
         "Nodes that are there, as far as this one knows, with itself.",
         |sources, _, out| count(sources, out, |of| of.nodes as u64),
     ),
     Family::gauge(
         "evenkeel_cluster_lease_remaining_seconds",
-        &["cluster"],
+        &[],
         "Until this process takes itself for gone, if nobody hears of it.",
         |sources, _, out| {
             if let Some(of) = &sources.control.cluster {
-                out.number(&labels(&of.cluster), of.lease_left);
+                out.number(&Labels::default(), of.lease_left);
             }
             None
         },
     ),
     Family::gauge(
         "evenkeel_cluster_revision",
-        &["cluster"],
+        &[],
         "The revision of the cluster's config that is in force here; 0: this node's own file is.",
         |sources, _, out| count(sources, out, |of| of.revision),
     ),
     Family::gauge(
         "evenkeel_cluster_revision_current",
-        &["cluster"],
+        &[],
         "The revision that the store names; 0: none. Where it stays above the one in force this node can't take it.",
         |sources, _, out| count(sources, out, |of| of.current),
     ),
     Family::gauge(
         "evenkeel_cluster_limit_part",
-        &["cluster", "limit"],
+        &["limit"],
         "Which part of a limit for all this node gives out, 0 to 1.",
         |sources, _, out| {
-            if let Some(of) = &sources.control.cluster {
+            if sources.control.cluster.is_some() {
                 for (limit, state) in
                     sources.snapshot.rates.by_name().into_iter().filter(|(limit, _)| limit.is_for_all())
                 {
-                    out.number(
-                        &Labels::of(&[("cluster", &of.cluster), ("limit", &limit.name)]),
-                        state.part(),
-                    );
+                    out.number(&Labels::of(&[("limit", &limit.name)]), state.part());
                 }
             }
             None
@@ -66,15 +63,11 @@ pub(super) const FAMILIES: &[Family] = &[
     ),
     Family::gauge(
         "evenkeel_cluster_probed_backends",
-        &["cluster"],
+        &[],
         "Backends that this node probes for all.",
         |sources, _, out| count(sources, out, |of| of.probed as u64),
     ),
 ];
-
-fn labels(cluster: &str) -> Labels {
-    Labels::of(&[("cluster", cluster)])
-}
 
 fn count(
     sources: &ScrapeSources,
@@ -82,7 +75,7 @@ fn count(
     value: impl Fn(&ClusterGauges) -> u64,
 ) -> Option<usize> {
     if let Some(of) = &sources.control.cluster {
-        out.count(&labels(&of.cluster), value(of));
+        out.count(&Labels::default(), value(of));
     }
     None
 }

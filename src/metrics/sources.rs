@@ -31,8 +31,6 @@ pub(super) const GONE_BACKENDS: &str = "removed backends";
 /// How this node stands to its cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterGauges {
-    /// What the cluster is called.
-    pub cluster: String,
     /// It is one of its nodes.
     pub is_member: bool,
     /// It was, or would be, and nobody answers.

@@ -103,7 +103,6 @@ fn gauges(api: &Api, node: &ClusterNode) -> ClusterGauges {
     let (view, running) = (node.view(), &api.running);
     let left = view.kept.map_or(Duration::ZERO, |kept| deadline(kept, node.lease()).since(now()));
     ClusterGauges {
-        cluster: view.cluster.to_string(),
         is_member: view.standing == Standing::Member,
         is_detached: matches!(view.standing, Standing::Detached(_)),
         nodes: view.nodes().len(),
