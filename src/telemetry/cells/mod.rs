@@ -261,7 +261,6 @@ impl Cells {
         if let Some(whole) = whole {
             stages.duration.record(whole);
         }
-        self.causes[record.cause as usize].increment();
         if record.cause != Cause::Done {
             self.faults.note(record);
         }
@@ -302,6 +301,8 @@ impl Cells {
                 cells.traffic.count(record, class);
             }
         }
+        // Last: who has seen how it ended finds everything else of it counted.
+        self.causes[record.cause as usize].increment();
     }
 
     /// Goes over to the config of this `number`: under these numbers somebody else is counted from now on. What was counted of backends
