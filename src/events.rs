@@ -65,9 +65,10 @@ pub use scale::{scale_in, scale_out};
 pub use threads::here_as_there;
 pub use tls::{
     authority_unreadable, certificate_expires, certificate_issued, certificate_missing,
-    certificate_not_issued, handshake_failed, keys_fetched, keys_not_fetched, no_authorities, no_tls_session,
-    orders_unkept, own_authorities, proxy_header_refused, renewal_overdue, revocation_list_overdue,
-    upstream_tls_failed, upstream_tls_failed_again, upstream_unverified,
+    certificate_not_issued, certificate_taken, handshake_failed, keys_fetched, keys_not_fetched,
+    no_authorities, no_tls_session, orders_unkept, own_authorities, proof_unseen, proxy_header_refused,
+    renewal_overdue, revocation_list_overdue, upstream_tls_failed, upstream_tls_failed_again,
+    upstream_unverified,
 };
 pub use trial::{applied, confirmed, edit_on_trial, leftover_removed, rollback_failed, rolled_back};
 pub use webhooks::{

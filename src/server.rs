@@ -302,12 +302,14 @@ impl Server {
         self.membership = Some(MembershipEnd::start(control, node, &self.shutdown.drain));
     }
 
-    /// Has certificates ordered that configs want, until the process drains; inside `Err`: they can't be, and why.
-    pub fn order_certificates(&self, desk: Result<OrderDesk, String>) {
+    /// Has certificates ordered that configs want, with the other nodes if it is one of several, until the process drains; inside `Err`: they can't be, and
+    /// why.
+    pub fn order_certificates(&self, desk: Result<OrderDesk, String>, node: Option<&Arc<ClusterNode>>) {
         let Some(control) = &self.control else { return };
         let (reloader, desk) = (Arc::clone(&self.reloader), Arc::new(desk.map(Arc::new)));
-        let drain = self.shutdown.drain.clone();
-        let orders = again("ordering certificates", async move || acme::keep(&reloader, &desk).await);
+        let (drain, node) = (self.shutdown.drain.clone(), node.cloned());
+        let orders =
+            again("ordering certificates", async move || acme::keep(&reloader, &desk, node.as_ref()).await);
         // With it goes the desk, and its hold on the folder of state: a successor can have that.
         control.spawn(async move { drain.run_until_cancelled_owned(orders).await });
     }

@@ -42,7 +42,7 @@ const PURE: &[&str] = &[
     "webhook/last_told", "webhook/kept", "scale/decide", "access/networks", "access/rate/pace", "access/rate/table",
     "access/rate/buckets", "access/rate/several", "access/jwt/claims", "access/jwt/lines", "access/jwt/refresh",
     "access/jwt/token", "cache", "compress", "traces/line",
-    "proxy/http/h2/hpack", "message/proxy_header", "tls/hello", "acme/limits", "acme/schedule",
+    "proxy/http/h2/hpack", "message/proxy_header", "tls/hello", "acme/limits", "acme/schedule", "acme/nodes/duty",
     "discover/merge", "discover/pace", "discover/answer", "proxy/udp/flows", "proxy/udp/returning",
     "cluster/rows", "cluster/membership", "cluster/view",
 ];

@@ -17,8 +17,8 @@ pub(super) struct Book {
 }
 
 /// One line. The later of two with the same number counts.
-#[derive(Debug, Serialize, Deserialize)]
-struct Line {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct AskedLine {
     authority: String,
     number: u64,
     /// In seconds since 1970.
@@ -41,14 +41,14 @@ const ENDS: [(&str, OrderEnd); 4] = [
 /// The authority was not asked after all.
 const WITHDRAWN: &str = "withdrawn";
 
-impl Line {
-    fn of(authority: &str, number: u64, asked: &LedgerEntry) -> Line {
+impl AskedLine {
+    fn of(authority: &str, number: u64, asked: &LedgerEntry) -> AskedLine {
         let (at, names, end, rest) = match asked {
             LedgerEntry::Account { at } => (*at, None, OrderEnd::Open, None),
             LedgerEntry::Order { at, names, end, rest } => (*at, Some(names.clone()), *end, *rest),
         };
         let end = ENDS.iter().find(|(_, known)| *known == end).map(|(name, _)| (*name).to_owned());
-        Line { authority: authority.to_owned(), number, at, names, end, rest }
+        AskedLine { authority: authority.to_owned(), number, at, names, end, rest }
     }
 
     fn asked(&self) -> LedgerEntry {
@@ -79,7 +79,7 @@ impl Book {
         let mut ledgers: HashMap<String, Ledger> = HashMap::new();
         for record in &kept.records {
             // A line of a later version is nobody's loss.
-            let Ok(line) = serde_json::from_slice::<Line>(record) else { continue };
+            let Ok(line) = serde_json::from_slice::<AskedLine>(record) else { continue };
             let ledger = ledgers.entry(line.authority.clone()).or_default();
             ledger.put(line.number, line.asked());
             if line.end.as_deref() == Some(WITHDRAWN) {
@@ -108,7 +108,7 @@ impl Book {
     pub(super) fn withdraw(&mut self, authority: &str, number: u64) {
         self.ledgers.entry(authority.to_owned()).or_default().withdraw(number);
         let (authority, end) = (authority.to_owned(), Some(WITHDRAWN.to_owned()));
-        let line = Line { authority, number, at: 0, names: None, end, rest: None };
+        let line = AskedLine { authority, number, at: 0, names: None, end, rest: None };
         let _ = self.store.append(&line.bytes());
     }
 
@@ -123,7 +123,7 @@ impl Book {
         }
         let ledger = self.ledgers.entry(authority.to_owned()).or_default();
         let number = ledger.begin(asked.clone());
-        match self.store.append(&Line::of(authority, number, &asked).bytes()) {
+        match self.store.append(&AskedLine::of(authority, number, &asked).bytes()) {
             Ok(()) => Ok(number),
             Err(error) => {
                 ledger.end(number, OrderEnd::Unreached, None);
@@ -138,13 +138,48 @@ impl Book {
         ledger.end(number, end, rest);
         let asked = ledger.all().find(|(of, _)| *of == number).map(|(_, asked)| asked.clone());
         if let Some(asked) = asked {
-            let _ = self.store.append(&Line::of(authority, number, &asked).bytes());
+            let _ = self.store.append(&AskedLine::of(authority, number, &asked).bytes());
         }
+    }
+
+    /// All lines of this authority.
+    pub(super) fn lines(&self, authority: &str) -> Vec<AskedLine> {
+        let ledger = self.ledgers.get(authority);
+        let all = ledger.into_iter().flat_map(Ledger::all);
+        all.map(|(number, asked)| AskedLine::of(authority, number, asked)).collect()
+    }
+
+    /// Comes to know what others have asked it for; their numbers mean nothing here. What they have begun, and nobody knows the end of, counts as if it
+    /// had gone the worst way.
+    pub(super) fn learn(&mut self, authority: &str, lines: &[AskedLine], now: i64) {
+        let mut new: Vec<LedgerEntry> = lines.iter().map(AskedLine::asked).collect();
+        new.sort_by_key(|entry| match entry {
+            LedgerEntry::Account { at } | LedgerEntry::Order { at, .. } => *at,
+        });
+        for entry in new {
+            let ledger = self.ledgers.entry(authority.to_owned()).or_default();
+            let known = ledger.all().find(|(_, known)| known.is_same(&entry)).map(|(number, _)| number);
+            let worst = match entry {
+                LedgerEntry::Order { at, names, end: OrderEnd::Open, rest } => {
+                    LedgerEntry::Order { at, names, end: OrderEnd::Signing, rest }
+                }
+                entry => entry,
+            };
+            match (known, worst) {
+                (Some(number), LedgerEntry::Order { end, rest, .. }) if end != OrderEnd::Signing => {
+                    self.end(authority, number, end, rest);
+                }
+                (Some(_), _) => {}
+                // It counts also if it can't be kept.
+                (None, entry) => drop(self.begin(authority, entry, now)),
+            }
+        }
+        self.ledgers.entry(authority.to_owned()).or_default().forget(now);
     }
 
     fn compact(&mut self) -> Result<(), String> {
         let all = self.ledgers.iter().flat_map(|(authority, ledger)| {
-            ledger.all().map(|(number, asked)| Line::of(authority, number, asked).bytes())
+            ledger.all().map(|(number, asked)| AskedLine::of(authority, number, asked).bytes())
         });
         let all: Vec<Vec<u8>> = all.collect();
         self.store.compact(&all).map_err(|error| error.to_string())
@@ -175,5 +210,40 @@ mod tests {
         assert_eq!(again.ledger("one", 5).failures(&names).map(|failures| failures.count), Some(2));
         assert_eq!(again.ledger("two", 5).all().count(), 1);
         assert_eq!(again.ledger("three", 5).all().count(), 0);
+    }
+
+    #[test]
+    fn what_others_have_asked_for_counts_once_and_its_end_too() {
+        let book = || Book::load(Box::new(MemoryStore(MemoryDisk::default())), 0).expect("empty");
+        let names = vec!["a.example".to_owned()];
+        let order = |at| LedgerEntry::Order { at, names: names.clone(), end: OrderEnd::Open, rest: None };
+        let (mut one, mut other) = (book(), book());
+        other.begin("ca", order(1), 1).expect("kept");
+        one.begin("ca", LedgerEntry::Account { at: 2 }, 2).expect("kept");
+        let number = one.begin("ca", order(3), 3).expect("kept");
+        for _ in 0..2 {
+            other.learn("ca", &one.lines("ca"), 4);
+            assert_eq!(other.ledger("ca", 4).all().count(), 3);
+        }
+        let ends = |book: &mut Book| -> Vec<OrderEnd> {
+            let ends = book.ledger("ca", 9).all().filter_map(|(_, asked)| match asked {
+                LedgerEntry::Order { end, .. } => Some(*end),
+                LedgerEntry::Account { .. } => None,
+            });
+            ends.collect()
+        };
+        assert_eq!(
+            ends(&mut other),
+            [OrderEnd::Open, OrderEnd::Signing],
+            "nobody knows whether it was signed"
+        );
+        one.end("ca", number, OrderEnd::Failed, Some(70));
+        other.learn("ca", &one.lines("ca"), 5);
+        assert_eq!(ends(&mut other), [OrderEnd::Open, OrderEnd::Failed]);
+        let failures = other.ledger("ca", 5).failures(&names).expect("two");
+        assert_eq!((failures.count, failures.rest), (2, Some(70)));
+        // And back: what it knew itself is its own.
+        one.learn("ca", &other.lines("ca"), 6);
+        assert_eq!(one.ledger("ca", 6).all().count(), 3);
     }
 }

@@ -73,6 +73,20 @@ pub(super) enum LedgerEntry {
     },
 }
 
+impl LedgerEntry {
+    /// Whether it is the same question, however it has ended.
+    pub(super) fn is_same(&self, other: &LedgerEntry) -> bool {
+        match (self, other) {
+            (LedgerEntry::Account { at }, LedgerEntry::Account { at: of_other }) => at == of_other,
+            (
+                LedgerEntry::Order { at, names, .. },
+                LedgerEntry::Order { at: of_other, names: others, .. },
+            ) => at == of_other && names == others,
+            _ => false,
+        }
+    }
+}
+
 /// Attempts in a row that have failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failures {

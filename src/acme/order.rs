@@ -9,16 +9,15 @@ use instant_acme::{
     NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use rcgen::{
-    CertificateParams, CustomExtension, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256,
-    PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, RsaKeySize,
+    CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
+    PKCS_RSA_SHA256, RsaKeySize,
 };
-use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::sign::CertifiedKey;
 use tokio::time::{sleep, timeout};
 
 use super::fault::{OrderFault, is, problem_words};
 use super::hook::DnsRecord;
+use super::nodes::proofs::{ProofSpread, SpreadProof};
+use super::proof::proving;
 use crate::config::model::tls::acme::{AcmeChallenge, AcmeConfig, DnsHook, OrderedCertificate, OrderedKey};
 use crate::tls::{OfferedProof, Proofs};
 
@@ -65,7 +64,7 @@ macro_rules! patiently {
 /// A proof that is there until the authority has looked, and a moment longer.
 enum GivenProof {
     /// Workers give it.
-    Offered { _proof: OfferedProof },
+    Offered { _proof: OfferedProof, spread: Option<SpreadProof> },
     /// It is in DNS.
     InDns { _record: DnsRecord },
 }
@@ -74,6 +73,8 @@ enum GivenProof {
 pub(super) struct Means<'a> {
     pub(super) proofs: &'a Arc<Proofs>,
     pub(super) hook: Option<&'a DnsHook>,
+    /// The other nodes.
+    pub(super) others: Option<&'a ProofSpread>,
     /// Called before the authority is asked to sign: from then on it may have issued a certificate, whatever comes of it.
     pub(super) signing: &'a (dyn Fn() + Sync),
 }
@@ -107,6 +108,13 @@ async fn run(
     let in_dns = given.values().any(|proof| matches!(proof, GivenProof::InDns { .. }));
     if let (true, Some(hook)) = (in_dns, means.hook) {
         sleep(hook.wait).await;
+    }
+    if let Some(others) = means.others {
+        let spread = given.values().filter_map(|proof| match proof {
+            GivenProof::Offered { spread, .. } => spread.as_ref(),
+            GivenProof::InDns { .. } => None,
+        });
+        others.seen(&ordered.names.join(", "), &spread.collect::<Vec<_>>()).await;
     }
     let policy = RetryPolicy::new().initial_delay(Duration::from_millis(250)).backoff(1.5);
     if !given.is_empty() {
@@ -238,14 +246,24 @@ async fn prove(
     means: &Means<'_>,
 ) -> Result<GivenProof, OrderFault> {
     let proof = handle.key_authorization();
+    let spread = async |asked: &str| match means.others {
+        Some(others) => {
+            let spread = others.spread(challenge, asked, proof.as_str()).await;
+            let told = |why| OrderFault::own(format!("the other nodes can't be told what to answer: {why}"));
+            spread.map(Some).map_err(told)
+        }
+        None => Ok(None),
+    };
     match challenge {
         AcmeChallenge::Http01 => {
-            Ok(GivenProof::Offered { _proof: means.proofs.answer(&handle.token, proof.as_str()) })
+            let offered = means.proofs.answer(&handle.token, proof.as_str());
+            Ok(GivenProof::Offered { _proof: offered, spread: spread(&handle.token).await? })
         }
         AcmeChallenge::TlsAlpn01 => {
             let certified = proving(name, proof.digest().as_ref())
                 .map_err(|error| OrderFault::own(format!("no proof can be made: {error}")))?;
-            Ok(GivenProof::Offered { _proof: means.proofs.certify(name, certified) })
+            let offered = means.proofs.certify(name, certified);
+            Ok(GivenProof::Offered { _proof: offered, spread: spread(name).await? })
         }
         AcmeChallenge::Dns01 => {
             let hook = means.hook.ok_or_else(|| OrderFault::own("there is no `dns_hook`"))?;
@@ -253,18 +271,6 @@ async fn prove(
             Ok(GivenProof::InDns { _record: record })
         }
     }
-}
-
-/// The certificate that proves a name in a handshake (RFC 8737 §3).
-fn proving(name: &str, digest: &[u8]) -> Result<CertifiedKey, rcgen::Error> {
-    let key = KeyPair::generate()?;
-    let mut params = CertificateParams::new(vec![name.to_owned()])?;
-    params.distinguished_name = DistinguishedName::new();
-    params.custom_extensions.push(CustomExtension::new_acme_identifier(digest));
-    let certificate = params.self_signed(&key)?;
-    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let private = any_supported_type(&private).map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
-    Ok(CertifiedKey::new(vec![certificate.der().clone()], private))
 }
 
 /// Tells the authority that it may look.

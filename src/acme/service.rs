@@ -11,8 +11,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::desk::{OrderDesk, seconds};
 use super::fault::OrderFault;
 use super::limits::{LedgerEntry, OrderEnd};
+use super::nodes::duty::OrderDuty;
+use super::nodes::proofs::answer_for_others;
+use super::nodes::shelves::{OrderFacts, SharedShelves};
 use super::schedule::{KnownCertificate, LifeSpan, due, renewal};
 use super::visit::{Advice, NEVER, Visit};
+use crate::cluster::node::ClusterNode;
 use crate::config::model::tls::Identity;
 use crate::config::model::tls::acme::OrderedCertificate;
 use crate::events;
@@ -24,9 +28,34 @@ use crate::tls::{LiveCertificate, OrderNews, Proofs};
 const MOST: usize = 4;
 /// However far away the next one is, the clock may be set meanwhile.
 const LOOK: Duration = Duration::from_secs(60);
+/// After which time it is looked again, where the other nodes could not be told of an order.
+const AGAIN: Duration = Duration::from_secs(1);
 
-/// Orders what is wanted, from the config in force on; it ends with those who change configs.
-pub async fn keep(reloader: &Reloader, desk: &Result<Arc<OrderDesk>, String>) {
+/// Orders what is wanted, from the config in force on, with the other nodes if this is one of several; it ends with those who change configs.
+pub async fn keep(
+    reloader: &Reloader,
+    desk: &Result<Arc<OrderDesk>, String>,
+    node: Option<&Arc<ClusterNode>>,
+) {
+    let proofs = reloader.snapshots.proofs();
+    let others = async {
+        match node {
+            Some(node) => answer_for_others(node, proofs).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = Box::pin(keep_own(reloader, desk, node)) => {}
+        () = Box::pin(others) => {}
+    }
+}
+
+async fn keep_own(
+    reloader: &Reloader,
+    desk: &Result<Arc<OrderDesk>, String>,
+    node: Option<&Arc<ClusterNode>>,
+) {
+    let (mut views, mut facts) = (node.map(|node| node.views()), OrderFacts::default());
     let mut wanted = reloader.certificates.subscribe();
     let mut counter: Option<Counter> = None;
     let mut is_told = false;
@@ -41,7 +70,7 @@ pub async fn keep(reloader: &Reloader, desk: &Result<Arc<OrderDesk>, String>) {
             Ok(desk) => {
                 if counter.as_ref().is_none_or(|counter| counter.visit.config != now.authority) {
                     // Whatever is under way with another authority ends with this.
-                    counter = Some(Counter::new(&now, desk, reloader.snapshots.proofs()));
+                    counter = Some(Counter::new(&now, desk, reloader.snapshots.proofs(), node));
                 }
                 if let Some(counter) = &mut counter {
                     counter.follow(&now);
@@ -50,8 +79,17 @@ pub async fn keep(reloader: &Reloader, desk: &Result<Arc<OrderDesk>, String>) {
         }
         loop {
             let next = match &mut counter {
-                Some(counter) => counter.go_on(),
+                Some(counter) => {
+                    Box::pin(counter.exchange()).await;
+                    counter.go_on()
+                }
                 None => LOOK,
+            };
+            let elsewhere = async {
+                match &mut views {
+                    Some(views) => SharedShelves::changed(views, &mut facts).await,
+                    None => std::future::pending().await,
+                }
             };
             let done = async {
                 match &mut counter {
@@ -72,6 +110,7 @@ pub async fn keep(reloader: &Reloader, desk: &Result<Arc<OrderDesk>, String>) {
                         }
                     }
                 }
+                () = elsewhere => {}
                 () = sleep(next.min(LOOK)) => {}
             }
         }
@@ -82,6 +121,8 @@ pub async fn keep(reloader: &Reloader, desk: &Result<Arc<OrderDesk>, String>) {
 enum Brought {
     Order(Result<Identity, OrderFault>),
     Advice(Advice),
+    /// It was not asked for: others have to know of it first, and don't.
+    Nothing(String),
 }
 
 /// A certificate that is wanted.
@@ -126,6 +167,13 @@ impl Ongoing {
         self.order.names.join(", ")
     }
 
+    /// From now on this is shown.
+    fn show(&mut self, identity: Identity) {
+        self.live.issue(Arc::new(identity));
+        (self.window, self.ask_at) = (None, SystemTime::UNIX_EPOCH);
+        self.live.tell(|news| news.last_error = None);
+    }
+
     /// What is shown that this authority has issued.
     fn shown(&self, visit: &Visit) -> Option<Arc<Identity>> {
         let shown = self.live.shown();
@@ -134,9 +182,14 @@ impl Ongoing {
 }
 
 impl Counter {
-    fn new(wanted: &WantedCertificates, desk: &Arc<OrderDesk>, proofs: &Arc<Proofs>) -> Counter {
+    fn new(
+        wanted: &WantedCertificates,
+        desk: &Arc<OrderDesk>,
+        proofs: &Arc<Proofs>,
+        node: Option<&Arc<ClusterNode>>,
+    ) -> Counter {
         Counter {
-            visit: Arc::new(Visit::new(&wanted.authority, desk, proofs)),
+            visit: Arc::new(Visit::new(&wanted.authority, desk, proofs, node)),
             desk: Arc::clone(desk),
             ongoing: Vec::new(),
             tasks: JoinSet::new(),
@@ -176,17 +229,47 @@ impl Counter {
         }
     }
 
-    /// Begins what is due. Gives how long after this something else is.
+    /// Has what other nodes have had issued, and they what this one has.
+    async fn exchange(&mut self) {
+        let Some(others) = &self.visit.others else { return };
+        for one in &mut self.ongoing {
+            let shown = one.shown(&self.visit);
+            let taken = others.shelves.exchange(&self.visit.shelf, &one.order, shown.as_deref()).await;
+            if let Some((identity, node)) = taken {
+                events::certificate_taken(&one.told(), &node, &identity.file);
+                one.show(identity);
+            }
+        }
+        let now = seconds(SystemTime::now());
+        if self.visit.duty() == OrderDuty::Own {
+            others.shelves.read_asked(&self.desk, self.visit.shelf.name(), now);
+            let orders: Vec<_> = self.ongoing.iter().map(|one| Arc::clone(&one.order)).collect();
+            others.shelves.clear(&self.visit.shelf, &orders, now).await;
+        }
+    }
+
+    /// Begins what is due, if this node orders. Gives how long after this something else is.
     fn go_on(&mut self) -> Duration {
         let now = SystemTime::now();
         let mut next = LOOK;
+        let duty = self.visit.duty();
+        let by = match &duty {
+            OrderDuty::Of(node) => Some(node.clone()),
+            OrderDuty::Own | OrderDuty::Nobody => None,
+        };
         for place in 0..self.ongoing.len() {
             if self.ongoing[place].task.is_some() {
                 continue;
             }
             let at = self.due(place, now);
             let wait = at.duration_since(now).unwrap_or_default();
-            self.ongoing[place].live.tell(|news| news.next = Some(at));
+            self.ongoing[place].live.tell(|news| {
+                news.next = (duty == OrderDuty::Own).then_some(at);
+                news.by.clone_from(&by);
+            });
+            if duty != OrderDuty::Own {
+                continue;
+            }
             // A clock that was ahead when it was told holds nobody up.
             let is_advised = (now..now + NEVER).contains(&self.ongoing[place].ask_at);
             if self.tasks.len() >= MOST {
@@ -250,9 +333,13 @@ impl Counter {
         };
         let (visit, order, shown) = (Arc::clone(&self.visit), Arc::clone(&one.order), one.shown(&self.visit));
         one.live.tell(|news| news.is_busy = true);
-        let task = self
-            .tasks
-            .spawn(async move { Brought::Order(visit.order(&order, shown.as_deref(), number).await) });
+        let task = self.tasks.spawn(async move {
+            if let Err(why) = visit.tell_asked().await {
+                sleep(AGAIN).await;
+                return Brought::Nothing(why);
+            }
+            Brought::Order(visit.order(&order, shown.as_deref(), number).await)
+        });
         self.of_task.insert(task.id(), Arc::clone(&one.live));
         one.task = Some((task, Some(number)));
     }
@@ -278,6 +365,13 @@ impl Counter {
             (None, None) => Brought::Advice((None, LOOK)),
         };
         let outcome = match brought {
+            Brought::Nothing(why) => {
+                if let Some(number) = number {
+                    self.desk.book().withdraw(self.visit.shelf.name(), number);
+                }
+                live.tell(|news| news.last_error = Some(format!("the other nodes don't know of it: {why}")));
+                return;
+            }
             Brought::Advice((window, again)) => {
                 let one = &mut self.ongoing[place];
                 one.window = window.or(one.window);
@@ -294,6 +388,9 @@ impl Counter {
         };
         if let Some(number) = number {
             self.desk.book().end(self.visit.shelf.name(), number, end, rest.map(seconds));
+            let visit = Arc::clone(&self.visit);
+            // What the others don't come to know now counts for them as if nobody knew.
+            tokio::spawn(async move { visit.tell_asked().await });
         }
         match outcome {
             Ok(identity) => self.issued(place, identity),
@@ -305,9 +402,7 @@ impl Counter {
         let one = &mut self.ongoing[place];
         let left = u64::try_from(identity.expires.saturating_sub(seconds(SystemTime::now()))).unwrap_or(0);
         events::certificate_issued(&one.told(), &identity.file, Duration::from_secs(left));
-        one.live.issue(Arc::new(identity));
-        (one.window, one.ask_at) = (None, SystemTime::UNIX_EPOCH);
-        one.live.tell(|news| news.last_error = None);
+        one.show(identity);
     }
 
     fn failed(&mut self, place: usize, fault: &OrderFault) {

@@ -60,6 +60,24 @@ impl Shelf {
         self.folder.join(format!("{}.pem", named(first, &what)))
     }
 
+    /// The name of that file.
+    pub(super) fn file(&self, order: &OrderedCertificate) -> String {
+        self.place(order).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The name of the file of the account.
+    pub(super) fn account_file(&self) -> String {
+        self.account.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// What is kept of a certificate: the private key, and behind it the chain.
+    ///
+    /// # Errors
+    /// It can't be read, or there is none.
+    pub(super) fn text(&self, order: &OrderedCertificate) -> io::Result<String> {
+        fs::read_to_string(self.place(order))
+    }
+
     /// Whether it has issued this one.
     pub(super) fn holds(&self, identity: &Identity) -> bool {
         identity.file.starts_with(&self.folder)
@@ -77,15 +95,10 @@ impl Shelf {
     ///
     /// # Errors
     /// It can't be kept, or is of no use; what was kept before still is.
-    pub(super) fn keep(
-        &self,
-        order: &OrderedCertificate,
-        key: &str,
-        chain: &str,
-    ) -> Result<Identity, String> {
+    pub(super) fn keep(&self, order: &OrderedCertificate, pem: &str) -> Result<Identity, String> {
         let place = self.place(order);
         let told = |error: io::Error| format!("{}: {error}", place.display());
-        let next = self.write(&place, format!("{key}{chain}").as_bytes()).map_err(told)?;
+        let next = self.write(&place, pem.as_bytes()).map_err(told)?;
         let identity = identity_in(&next).and_then(|identity| {
             let missing = order.names.iter().find(|name| !identity.names.contains(name));
             missing.map_or(Ok(identity), |name| Err(format!("it is not for {name}")))

@@ -13,9 +13,13 @@ use super::client::{HEARD, Overheard};
 use super::desk::{OrderDesk, seconds};
 use super::fault::OrderFault;
 use super::limits::{LedgerEntry, OrderEnd};
+use super::nodes::duty::OrderDuty;
+use super::nodes::proofs::ProofSpread;
+use super::nodes::shelves::SharedShelves;
 use super::order::{Means, order};
 use super::schedule::LifeSpan;
 use super::shelf::Shelf;
+use crate::cluster::node::ClusterNode;
 use crate::config::model::tls::Identity;
 use crate::config::model::tls::acme::{AcmeConfig, OrderedCertificate};
 use crate::tls::Proofs;
@@ -27,6 +31,14 @@ pub(super) struct Visit {
     desk: Arc<OrderDesk>,
     proofs: Arc<Proofs>,
     account: Mutex<AccountState>,
+    /// What it has in common with other nodes; `None`: there are no others.
+    pub(super) others: Option<Others>,
+}
+
+/// What several nodes have in common.
+pub(super) struct Others {
+    pub(super) shelves: SharedShelves,
+    proofs: ProofSpread,
 }
 
 /// As whom we come.
@@ -54,8 +66,16 @@ const SOONEST: Duration = Duration::from_secs(60);
 const LATEST: Duration = Duration::from_secs(24 * 3_600);
 
 impl Visit {
-    pub(super) fn new(config: &AcmeConfig, desk: &Arc<OrderDesk>, proofs: &Arc<Proofs>) -> Visit {
+    /// `node`: as which this process is one of several.
+    pub(super) fn new(
+        config: &AcmeConfig,
+        desk: &Arc<OrderDesk>,
+        proofs: &Arc<Proofs>,
+        node: Option<&Arc<ClusterNode>>,
+    ) -> Visit {
+        let others = |node| Others { shelves: SharedShelves::new(node), proofs: ProofSpread::new(node) };
         Visit {
+            others: node.map(others),
             config: config.clone(),
             shelf: Shelf::of(desk.state(), config),
             desk: Arc::clone(desk),
@@ -75,6 +95,9 @@ impl Visit {
         {
             return Err(fault.clone());
         }
+        if let Some(others) = &self.others {
+            others.shelves.read_account(&self.shelf);
+        }
         let opened = match account::open(&self.config, &self.shelf).await {
             Ok(Some(account)) => Ok(account),
             Ok(None) if !may_be_made => return Err(OrderFault::own("there is no account yet")),
@@ -83,6 +106,9 @@ impl Visit {
         };
         known.fault = opened.as_ref().err().map(|fault| (Instant::now(), fault.clone()));
         let account = opened?;
+        if let Some(others) = &self.others {
+            others.shelves.write_account(&self.shelf).await;
+        }
         known.account = Some(account.clone());
         Ok(account)
     }
@@ -139,6 +165,9 @@ impl Visit {
             // An authority that does not know the account has ordered nothing: with another one it may.
             self.forget_account().await;
             self.shelf.lose_account().map_err(OrderFault::own)?;
+            if let Some(others) = &self.others {
+                others.shelves.drop_account(&self.shelf).await;
+            }
             outcome = self.ordered(ordered, shown, number).await;
         }
         if outcome.as_ref().is_err_and(|fault| fault.is_lost || fault.is_unreached) {
@@ -160,11 +189,31 @@ impl Visit {
             is_signed.store(true, Ordering::Relaxed);
             self.desk.book().end(self.shelf.name(), number, OrderEnd::Signing, None);
         };
-        let means = Means { proofs: &self.proofs, hook: self.config.hook.as_ref(), signing: &signing };
+        let others = self.others.as_ref().map(|others| &others.proofs);
+        let means =
+            Means { proofs: &self.proofs, hook: self.config.hook.as_ref(), others, signing: &signing };
         let issued = order(&account, ordered, replaces, &means).await;
-        let kept = issued
-            .and_then(|issue| self.shelf.keep(ordered, &issue.key, &issue.chain).map_err(OrderFault::own));
+        let kept = issued.and_then(|issue| {
+            let pem = format!("{}{}", issue.key, issue.chain);
+            self.shelf.keep(ordered, &pem).map_err(OrderFault::own)
+        });
         kept.map_err(|fault| OrderFault { is_signed: is_signed.load(Ordering::Relaxed), ..fault })
+    }
+
+    /// Has all nodes know what this one has asked for, or is about to.
+    ///
+    /// # Errors
+    /// They don't, and why.
+    pub(super) async fn tell_asked(&self) -> Result<(), String> {
+        match &self.others {
+            Some(others) => others.shelves.write_asked(&self.desk, self.shelf.name()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Who asks this authority.
+    pub(super) fn duty(&self) -> OrderDuty {
+        self.others.as_ref().map_or(OrderDuty::Own, |others| others.shelves.duty(self.shelf.name()))
     }
 
     /// Asks when a certificate is to be renewed (RFC 9773 §4).

@@ -174,7 +174,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Order",
-        "state:string challenge:string is_busy:boolean next_ms:integer? failures:integer last_error:string?",
+        "state:string challenge:string is_busy:boolean next_ms:integer? by:string? failures:integer last_error:string?",
     ),
     (
         "Target",

@@ -146,7 +146,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
         let desk = desk.and_then(|folder| {
             OrderDesk::open(folder.path(), Box::new(LocalStore::new(folder, LocalStore::ACME)))
         });
-        server.order_certificates(desk);
+        server.order_certificates(desk, cluster.as_ref());
         if let Some(node) = &cluster {
             server.join(node);
             let sharing = Arc::clone(&running);

@@ -68,6 +68,7 @@ kinds! {
     CertificateExpires "certificate_expires" "A certificate ends soon.",
     CertificateIssued "certificate_issued" "An authority has issued a certificate that was ordered.",
     CertificateNotIssued "certificate_not_issued" "It has not, and why.",
+    ProofUnseen "proof_unseen" "Nodes have not said that they answer an authority, which is told to look all the same.",
     CertificateMissing "certificate_missing" "A certificate was never issued, so one is shown that signs itself.",
     RenewalOverdue "renewal_overdue" "A certificate should have been renewed by now.",
     OrdersUnkept "orders_unkept" "Certificates can't be ordered, since nothing can be kept.",

@@ -209,6 +209,8 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         certificate_issued(long, Path::new(long), hours);
         certificate_not_issued(long, long, hours, true);
         certificate_not_issued(long, long, hours, false);
+        certificate_taken(long, long, Path::new(long));
+        proof_unseen(long, long);
         certificate_missing(long);
         renewal_overdue(long, Path::new(long), 20);
         orders_unkept(long);

@@ -40,6 +40,30 @@ pub fn certificate_issued(names: &str, file: &Path, left: Duration) {
     );
 }
 
+/// Logs that another node has had a certificate issued, which is shown here too.
+pub fn certificate_taken(names: &str, node: &str, file: &Path) {
+    let end = format!(" was issued to the node {}", name(node));
+    tracing::info!(
+        kind = EventKind::CertificateIssued.name(),
+        names,
+        file = file.display().to_string(),
+        node,
+        "{}",
+        sentence("the certificate for ", &[names], "", "", &end)
+    );
+}
+
+/// Logs that nodes have not said in time that they answer an authority, which is told to look all the same.
+pub fn proof_unseen(names: &str, nodes: &str) {
+    tracing::warn!(
+        kind = EventKind::ProofUnseen.name(),
+        names,
+        nodes,
+        "{}",
+        sentence("the proof for ", &[names], " may not be given by these nodes: ", nodes, "")
+    );
+}
+
 /// Logs that it has not, why, and after what time it is asked again. `is_shown`: one that was issued before is shown meanwhile.
 pub fn certificate_not_issued(names: &str, reason: &str, again: Duration, is_shown: bool) {
     let end = format!("; again in {}", rough(again));

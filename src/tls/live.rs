@@ -45,6 +45,8 @@ pub struct OrderNews {
     pub next: Option<SystemTime>,
     /// When what is shown is to be renewed, whether that works or not; `None`: nobody has said yet.
     pub renewal: Option<SystemTime>,
+    /// The node that orders it; `None`: this one, or nobody now.
+    pub by: Option<String>,
     /// Attempts in a row that have failed.
     pub failures: u32,
     /// Why the latest has; `None`: it has not.

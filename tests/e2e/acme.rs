@@ -21,9 +21,9 @@ use super::support::tls::{BOTH, TlsSocket, alert, client_config, credulous};
 use super::support::{Client, Stop, eventually, fakes};
 
 /// An address that is known when somebody listens there.
-type Place = Arc<Mutex<Option<SocketAddr>>>;
+pub type Place = Arc<Mutex<Option<SocketAddr>>>;
 
-fn known(place: &Place) -> SocketAddr {
+pub fn known(place: &Place) -> SocketAddr {
     eventually("somebody listens", || place.lock().unwrap().is_some());
     place.lock().unwrap().unwrap()
 }
@@ -53,7 +53,7 @@ fn issuer(process: &Process, name: &str) -> String {
 }
 
 /// Whether a client that trusts the authority is content.
-fn is_trusted(process: &Process, authority: &AcmeAuthority, name: &str) -> bool {
+pub fn is_trusted(process: &Process, authority: &AcmeAuthority, name: &str) -> bool {
     let config = Arc::new(client_config(&[&authority.pem()], BOTH, None));
     TlsSocket::open(process.address("front"), &config, name).is_ok()
 }
@@ -65,7 +65,7 @@ fn certificates(process: &Process) -> Vec<Value> {
     front["certificates"].as_array().unwrap().clone()
 }
 
-fn order_of(process: &Process, name: &str) -> Value {
+pub fn order_of(process: &Process, name: &str) -> Value {
     let all = certificates(process);
     let one = all.iter().find(|one| one["names"].as_array().unwrap().iter().any(|known| known == name));
     one.unwrap_or_else(|| panic!("no certificate for {name}: {all:?}"))["order"].clone()

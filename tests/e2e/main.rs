@@ -43,6 +43,7 @@ mod causes;
 mod certificate_routes;
 mod clients;
 mod cluster;
+mod cluster_acme;
 mod cluster_config;
 mod cluster_health;
 mod cluster_overlay;

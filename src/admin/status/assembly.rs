@@ -303,7 +303,7 @@ fn certificates(listener: &Listener, now_ms: u64) -> Vec<CertificateReport> {
 
 /// How it goes with a certificate that is ordered.
 fn order(live: &LiveCertificate, listener: &Listener) -> OrderReport {
-    let OrderNews { is_busy, next, failures, last_error, .. } = live.news();
+    let OrderNews { is_busy, next, by, failures, last_error, .. } = live.news();
     // How names are proven may have changed since the first config that has ordered it.
     let ordered = listener.config.tls.iter().flat_map(|tls| &tls.ordered);
     let ordered = ordered.into_iter().find(|order| order.is_like(live.order())).unwrap_or(live.order());
@@ -313,6 +313,7 @@ fn order(live: &LiveCertificate, listener: &Listener) -> OrderReport {
         challenge: ordered.challenge.name().to_owned(),
         is_busy,
         next_ms: next.map(|next| whole_millis(since(next))),
+        by,
         failures,
         last_error,
     }

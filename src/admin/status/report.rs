@@ -216,8 +216,11 @@ pub struct OrderReport {
     pub challenge: String,
     /// An order is under way.
     pub is_busy: bool,
-    /// When the next is due; `None`: not known yet.
+    /// When the next is due; `None`: not known yet, or it is not this node that orders.
     pub next_ms: Option<u64>,
+    /// The node that orders it; `None`: this one, or none as long as this one is detached.
+    #[serde(default)]
+    pub by: Option<String>,
     /// Attempts in a row that have failed.
     pub failures: u32,
     /// Why the latest has.

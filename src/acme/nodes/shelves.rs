@@ -1,0 +1,278 @@
+//! What one node has of authorities, and all are to have: certificates, accounts, and what was asked for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex as Turn, watch};
+
+use super::duty::{CertificateRank, OrderDuty, duty};
+use crate::acme::book::AskedLine;
+use crate::acme::desk::OrderDesk;
+use crate::acme::shelf::Shelf;
+use crate::cluster::membership::Standing;
+use crate::cluster::node::ClusterNode;
+use crate::cluster::view::{ClusterView, KnownRows};
+use crate::config::model::tls::Identity;
+use crate::config::model::tls::acme::OrderedCertificate;
+use crate::events;
+use crate::store::shared::{Committed, Revision, RowChange, RowCondition, StoreFault, Transaction};
+
+const CERTIFICATES: &str = "acme/cert/";
+const ACCOUNTS: &str = "acme/account/";
+const ASKED: &str = "acme/asked/";
+/// Rows that are dropped at once.
+const AT_ONCE: usize = 60;
+
+/// `acme/cert/AUTHORITY/FILE`.
+#[derive(Serialize, Deserialize)]
+struct CertificateRow {
+    rank: CertificateRank,
+    /// Who has had it issued.
+    node: String,
+    /// The private key, and behind it the chain.
+    pem: String,
+}
+
+/// `acme/account/AUTHORITY/FILE`.
+#[derive(Serialize, Deserialize)]
+struct AccountRow {
+    text: String,
+}
+
+/// `acme/asked/AUTHORITY`.
+#[derive(Serialize, Deserialize)]
+struct AskedRow {
+    all: Vec<AskedLine>,
+}
+
+/// What a node shares of all this.
+pub(in crate::acme) struct SharedShelves {
+    node: Arc<ClusterNode>,
+    /// Up to which change of its row what was asked for is known here.
+    known: Mutex<Revision>,
+    /// Who writes that row: one after the other.
+    turn: Turn<()>,
+    /// The row that could not be read, as it was then: so that it is told once.
+    unread: Mutex<Option<(String, Revision)>>,
+}
+
+/// What of the cluster decides about orders.
+pub(in crate::acme) type OrderFacts =
+    ((Revision, Revision), (Revision, Revision), (Revision, Revision), bool);
+
+/// A later certificate than the one that is shown here, and the node that has had it issued.
+pub(in crate::acme) type TakenCertificate = (Identity, String);
+
+fn facts(view: &ClusterView) -> OrderFacts {
+    let touched = |area| view.rows.touched(area);
+    (touched("acme"), touched("node"), touched("drain"), view.standing == Standing::Member)
+}
+
+impl SharedShelves {
+    pub(in crate::acme) fn new(node: &Arc<ClusterNode>) -> SharedShelves {
+        SharedShelves {
+            node: Arc::clone(node),
+            known: Mutex::new(0),
+            turn: Turn::new(()),
+            unread: Mutex::default(),
+        }
+    }
+
+    /// Who orders of this authority.
+    pub(in crate::acme) fn duty(&self, authority: &str) -> OrderDuty {
+        duty(&self.node.view(), self.node.seals(), authority)
+    }
+
+    /// Waits until something is different by which orders go.
+    pub(in crate::acme) async fn changed(
+        views: &mut watch::Receiver<Arc<ClusterView>>,
+        before: &mut OrderFacts,
+    ) {
+        let now = views.wait_for(|view| facts(view) != *before).await.map(|view| facts(&view));
+        match now {
+            Ok(now) => *before = now,
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// What a row says that can be read here.
+    fn read<T: DeserializeOwned>(&self, known: &KnownRows, name: &str) -> Option<T> {
+        match self.node.unpacked(known, name)? {
+            Ok(row) => Some(row),
+            Err(fault) => {
+                self.tell_unread(known, name, &fault.to_string());
+                None
+            }
+        }
+    }
+
+    fn tell_unread(&self, known: &KnownRows, name: &str, why: &str) {
+        let now = Some((name.to_owned(), known.changed(name)));
+        let mut told = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != now {
+            *told = now;
+            events::secret_unread(name, why);
+        }
+    }
+
+    /// Writes a row that is as it is known.
+    async fn write<T: Serialize>(
+        &self,
+        known: &KnownRows,
+        name: &str,
+        row: &T,
+    ) -> Result<Committed, StoreFault> {
+        let conditions = vec![RowCondition { name: name.to_owned(), changed: known.changed(name) }];
+        let changes = vec![RowChange::put(name, self.node.packed(name, row))];
+        self.node.commit(Transaction { conditions, changes }).await
+    }
+
+    /// Takes the certificate that another node has had issued, if that is later than what is `shown` here; tells the others of this one otherwise.
+    pub(in crate::acme) async fn exchange(
+        &self,
+        shelf: &Shelf,
+        order: &OrderedCertificate,
+        shown: Option<&Identity>,
+    ) -> Option<TakenCertificate> {
+        if !self.node.seals() {
+            return None;
+        }
+        let view = self.node.view();
+        let name = format!("{CERTIFICATES}{}/{}", shelf.name(), shelf.file(order));
+        let is_there = view.rows.get(&name).is_some();
+        let row: Option<CertificateRow> = self.read(&view.rows, &name);
+        if row.is_none() && is_there {
+            // With another key it is somebody else's.
+            return None;
+        }
+        let (ours, theirs) = (shown.map(CertificateRank::of), row.as_ref().map(|row| row.rank));
+        if let Some(row) = row.filter(|_| theirs > ours) {
+            return match shelf.keep(order, &row.pem) {
+                Ok(identity) => Some((identity, row.node)),
+                Err(why) => {
+                    self.tell_unread(&view.rows, &name, &why);
+                    None
+                }
+            };
+        }
+        if let (Some(rank), true) = (ours, ours > theirs)
+            && view.standing == Standing::Member
+            && let Ok(pem) = shelf.text(order)
+        {
+            // What the others were not told they are told the next time; if another was first, that is looked at then.
+            let row = CertificateRow { rank, node: view.node.to_string(), pem };
+            let _ = self.write(&view.rows, &name, &row).await;
+        }
+        None
+    }
+
+    /// Drops certificates of an authority that have ended, and that none of these orders wants.
+    pub(in crate::acme) async fn clear(&self, shelf: &Shelf, orders: &[Arc<OrderedCertificate>], now: i64) {
+        let view = self.node.view();
+        if view.standing != Standing::Member || !self.node.seals() {
+            return;
+        }
+        let prefix = format!("{CERTIFICATES}{}/", shelf.name());
+        let wanted: Vec<String> =
+            orders.iter().map(|order| format!("{prefix}{}", shelf.file(order))).collect();
+        let has_ended = |name: &&str| {
+            let row: Option<CertificateRow> = self.read(&view.rows, name);
+            row.is_some_and(|row| row.rank.expires < now)
+        };
+        let unwanted = view.rows.names(&prefix).filter(|name| !wanted.iter().any(|wanted| wanted == name));
+        let over: Vec<&str> = unwanted.filter(has_ended).take(AT_ONCE).collect();
+        if over.is_empty() {
+            return;
+        }
+        let condition =
+            |name: &&str| RowCondition { name: (*name).to_owned(), changed: view.rows.changed(name) };
+        let conditions = over.iter().map(condition).collect();
+        let changes = over.iter().map(|name| RowChange::drop(*name)).collect();
+        let _ = self.node.commit(Transaction { conditions, changes }).await;
+    }
+
+    /// Comes to know what other nodes have asked an authority for.
+    pub(in crate::acme) fn read_asked(&self, desk: &OrderDesk, authority: &str, now: i64) {
+        if !self.node.seals() {
+            return;
+        }
+        let (view, name) = (self.node.view(), format!("{ASKED}{authority}"));
+        let changed = view.rows.changed(&name);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *known, changed) == changed {
+            return;
+        }
+        if let Some(row) = self.read::<AskedRow>(&view.rows, &name) {
+            desk.book().learn(authority, &row.all, now);
+        }
+    }
+
+    /// Has all know what this node has asked an authority for, or is about to. Who is told so while others write there has to look again.
+    ///
+    /// # Errors
+    /// Nobody knows of it, and why.
+    pub(in crate::acme) async fn write_asked(&self, desk: &OrderDesk, authority: &str) -> Result<(), String> {
+        if !self.node.seals() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock().await;
+        let (view, name) = (self.node.view(), format!("{ASKED}{authority}"));
+        let seen = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if view.rows.changed(&name) != seen {
+            return Err("another node has asked it meanwhile".to_owned());
+        }
+        let row = AskedRow { all: desk.book().lines(authority) };
+        match self.write(&view.rows, &name, &row).await {
+            Ok(Committed::Done(at)) => {
+                *self.known.lock().unwrap_or_else(PoisonError::into_inner) = at;
+                // Whoever writes next does so upon this.
+                self.node.learned(at).await;
+                Ok(())
+            }
+            Ok(Committed::Conflict) => Err("another node has asked it meanwhile".to_owned()),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
+
+    /// Has the account that another node has made.
+    pub(in crate::acme) fn read_account(&self, shelf: &Shelf) {
+        if !self.node.seals() {
+            return;
+        }
+        let (view, name) = (self.node.view(), account_row(shelf));
+        let Some(row) = self.read::<AccountRow>(&view.rows, &name) else { return };
+        let is_known = shelf.account().is_ok_and(|known| known.as_deref() == Some(row.text.as_bytes()));
+        if !is_known && let Err(why) = shelf.keep_account(row.text.as_bytes()) {
+            self.tell_unread(&view.rows, &name, &why);
+        }
+    }
+
+    /// Has all have the account of this node. Where that can't be done another node makes one of its own.
+    pub(in crate::acme) async fn write_account(&self, shelf: &Shelf) {
+        if !self.node.seals() {
+            return;
+        }
+        let (view, name) = (self.node.view(), account_row(shelf));
+        let Ok(Some(Ok(text))) = shelf.account().map(|known| known.map(String::from_utf8)) else { return };
+        if self.read::<AccountRow>(&view.rows, &name).is_none_or(|row| row.text != text) {
+            let _ = self.write(&view.rows, &name, &AccountRow { text }).await;
+        }
+    }
+
+    /// Has nobody come by an account any more that its authority does not know.
+    pub(in crate::acme) async fn drop_account(&self, shelf: &Shelf) {
+        let name = account_row(shelf);
+        if !self.node.seals() || self.node.view().rows.get(&name).is_none() {
+            return;
+        }
+        let dropping = Transaction { conditions: Vec::new(), changes: vec![RowChange::drop(name)] };
+        if let Ok(Committed::Done(at)) = self.node.commit(dropping).await {
+            self.node.learned(at).await;
+        }
+    }
+}
+
+fn account_row(shelf: &Shelf) -> String {
+    format!("{ACCOUNTS}{}/{}", shelf.name(), shelf.account_file())
+}
