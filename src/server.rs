@@ -36,7 +36,7 @@ use crate::targets::Target;
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::KeptCertificates;
 use crate::traces::TraceTask;
-use crate::webhook::{WebhookStore, WebhookThread};
+use crate::webhook::{SharedHooks, WebhookStore, WebhookThread};
 use crate::worker::{self, Ended, WorkerPlan};
 use membership::MembershipEnd;
 use refusals::{LOOK, RefusalWatch};
@@ -281,18 +281,21 @@ impl Server {
         control.spawn(again("the admin listener", async move || door.serve(&api, &drain).await));
     }
 
-    /// Tells webhooks of events, in the name of `node`, until the process drains.
+    /// Tells webhooks of events, in the name of `node` and with the other nodes of `cluster`, until the process drains.
     ///
     /// # Errors
     /// There is no thread for it.
     pub fn tell_webhooks(
         &mut self,
         node: &str,
+        cluster: Option<&Arc<ClusterNode>>,
         store: impl FnOnce() -> WebhookStore + Send + 'static,
         has_rest: bool,
     ) -> io::Result<()> {
-        let drain = &self.shutdown.drain;
-        self.webhooks = WebhookThread::start(node, &self.reloader, store, has_rest, drain)?;
+        let (drain, control) = (&self.shutdown.drain, self.control.as_ref());
+        let shared =
+            cluster.zip(control).map(|(node, control)| SharedHooks::new(node, control.handle().clone()));
+        self.webhooks = WebhookThread::start(node, &self.reloader, shared, store, has_rest, drain)?;
         Ok(())
     }
 

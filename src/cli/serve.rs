@@ -94,7 +94,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let place = whereabouts.config.clone();
     let path = place.as_ref().map(|path| path.display().to_string());
     let about = AboutProcess { name: whereabouts.name.clone(), config: path };
-    let node = whereabouts.name.clone();
+    let of_node = cluster.as_ref().map(|node| node.view().node.to_string());
+    let told_by = of_node.unwrap_or_else(|| whereabouts.name.clone());
     let admin = AdminListener::open(whereabouts, &folders).map_err(|error| located(error.into(), rows))?;
     let door = match &config.admin {
         Some(access) => {
@@ -161,7 +162,12 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             control.spawn(again("purges of other nodes", async move || purged.follow_purges().await));
         }
         let has_rest = state.as_ref().is_ok_and(|folder| folder.has(LocalStore::WEBHOOKS));
-        server.tell_webhooks(&node, move || store(&state, LocalStore::WEBHOOKS), has_rest)?;
+        server.tell_webhooks(
+            &told_by,
+            cluster.as_ref(),
+            move || store(&state, LocalStore::WEBHOOKS),
+            has_rest,
+        )?;
         let watched = Arc::clone(&running);
         control.spawn(again("the watch over files", async move || {
             let mut watcher = Watcher::new(watched.files());

@@ -1,8 +1,11 @@
 //! What a node knows of its cluster, for who looks at it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::membership::Standing;
 use super::rows::{self, DRAINS, DrainRow, NODES, NodeRow};
@@ -141,6 +144,12 @@ impl ClusterView {
         self.rows.all(NODES).map(node).collect()
     }
 
+    /// The node that does `what` for all: one that is to be drained comes after all others, and one that has no file of its own never.
+    #[must_use]
+    pub fn first_for(&self, what: &str) -> Option<String> {
+        first(&self.nodes(), what)
+    }
+
     /// Whether the row of this name is this process's: another one may have the name.
     #[must_use]
     pub fn is_own(&self, name: &str, boot: &str) -> bool {
@@ -160,9 +169,52 @@ impl ClusterView {
     }
 }
 
+/// By an order of the nodes that is another one for each thing: who comes or goes changes no more than it must.
+fn first(nodes: &[KnownNode], what: &str) -> Option<String> {
+    let place = |node: &KnownNode| {
+        let hash = xxh3_64(format!("{}\0{what}", node.name).as_bytes());
+        (node.drain.is_some(), Reverse(hash), node.name.clone())
+    };
+    nodes.iter().filter(|node| node.row.shares).min_by_key(|node| place(node)).map(|node| node.name.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn nodes(names: &[&str]) -> Vec<KnownNode> {
+        let row = |name: &str| NodeRow {
+            boot: format!("boot-{name}"),
+            machine: name.to_owned(),
+            version: "1".to_owned(),
+            schema: [1, 1],
+            shares: true,
+            zone: None,
+            since_ms: 0,
+        };
+        names.iter().map(|name| KnownNode { name: (*name).to_owned(), row: row(name), drain: None }).collect()
+    }
+
+    #[test]
+    fn one_node_is_the_first_and_another_one_when_it_is_gone_or_to_be_drained() {
+        let mut all = nodes(&["a", "b", "c"]);
+        let one = first(&all, "this").unwrap();
+        assert_eq!(first(&all, "this").as_ref(), Some(&one), "it depends on nothing else");
+        let others: Vec<KnownNode> = all.iter().filter(|node| node.name != one).cloned().collect();
+        let next = first(&others, "this").unwrap();
+        assert_ne!(next, one);
+        let drained = all.iter_mut().find(|node| node.name == one).unwrap();
+        drained.drain = Some(DrainRow { author: "ops".to_owned(), at_ms: 1 });
+        assert_eq!(first(&all, "this").as_ref(), Some(&next));
+        // Where all are to be drained somebody is all the same.
+        all.iter_mut().for_each(|node| node.drain = Some(DrainRow { author: "ops".to_owned(), at_ms: 1 }));
+        assert_eq!(first(&all, "this"), Some(one));
+        all.iter_mut().for_each(|node| node.row.shares = false);
+        assert_eq!(first(&all, "this"), None);
+        let spread: std::collections::HashSet<_> =
+            (0..50).filter_map(|number| first(&nodes(&["a", "b", "c"]), &format!("{number}"))).collect();
+        assert_eq!(spread.len(), 3, "not always the same");
+    }
 
     #[test]
     fn an_area_is_touched_by_what_is_put_and_dropped_in_it_and_by_a_listing() {

@@ -15,6 +15,8 @@ mod receivers;
 mod service;
 mod signature;
 mod states;
+mod telling;
+mod together;
 
 use std::io;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::store::Store;
 use journal::WebhookJournal;
 use kept::KeptMessages;
 use service::WebhookService;
+pub use together::SharedHooks;
 
 /// Where messages are kept; `Err`: they can't be, and why.
 pub type WebhookStore = Result<Box<dyn Store>, String>;
@@ -39,13 +42,15 @@ pub struct WebhookThread(Option<JoinHandle<()>>);
 
 impl WebhookThread {
     /// Begins to tell those of the config in force, and of later ones, in the name of `node`. Without receivers, and with nothing left of
-    /// the process before (`has_rest`), it waits for the first. `None`: nobody keeps events here.
+    /// the process before (`has_rest`), it waits for the first. `shared`: this is one of several nodes. `None`: nobody keeps
+    /// events here.
     ///
     /// # Errors
     /// There is no thread for it.
     pub fn start(
         node: &str,
         reloader: &Arc<Reloader>,
+        shared: Option<SharedHooks>,
         store: impl FnOnce() -> WebhookStore + Send + 'static,
         has_rest: bool,
         drain: &CancellationToken,
@@ -68,7 +73,8 @@ impl WebhookThread {
                     history.latest()
                 };
                 let kept = open(store());
-                let mut service = WebhookService::new(&node, &reloader, (&history, from), &drain, kept);
+                let mut service =
+                    WebhookService::new(&node, &reloader, (&history, from), &drain, kept).with(shared);
                 again("webhooks", async || service.run().await).await;
                 service.end().await;
             });

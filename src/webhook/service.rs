@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -20,6 +21,8 @@ use super::message::WebhookMessage;
 use super::queue::WebhookQueue;
 use super::receivers::{DropReason, Receivers};
 use super::states::BackendStates;
+use super::telling::{StoredMessage, Telling};
+use super::together::{SharedHooks, TellingRole};
 use crate::config::model::{Webhook, WebhookEvent};
 use crate::events::{self, Event, EventHistory, EventKind, EventReader, EventsAfter};
 use crate::net::now;
@@ -27,6 +30,8 @@ use crate::reload::Reloader;
 use crate::reload::begun::now_ms;
 use crate::targets::Health;
 use crate::tick::Tick;
+
+mod shared;
 
 /// Events that are taken in at a time.
 const BATCH: usize = 512;
@@ -66,6 +71,18 @@ pub(super) struct WebhookService {
     attempts: JoinSet<Attempted>,
     post: Post,
     under_way: HashMap<Id, (String, u64)>,
+    /// `None`: there are no other nodes.
+    shared: Option<SharedHooks>,
+    role_before: TellingRole,
+    /// Messages that lie in the store, by their numbers here.
+    stored: HashMap<u64, StoredMessage>,
+    /// Who does not wait any more for which of them, and nobody could be told.
+    undone: Vec<(String, Vec<String>)>,
+}
+
+/// What was told before this is told no more, in milliseconds since 1970.
+fn oldest_told() -> u64 {
+    now_ms().saturating_sub(u64::try_from(AGE_MAX.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl WebhookService {
@@ -95,6 +112,10 @@ impl WebhookService {
             attempts: JoinSet::new(),
             post,
             under_way: HashMap::new(),
+            shared: None,
+            role_before: TellingRole::Alone,
+            stored: HashMap::new(),
+            undone: Vec::new(),
         };
         service.follow();
         service.take_over(kept.waiting);
@@ -105,7 +126,7 @@ impl WebhookService {
     fn take_over(&mut self, waiting: WaitingMessages) {
         let (at, mut step, mut gone, mut late) = (now(), WebhookStep::default(), 0, HashMap::new());
         let known: HashSet<String> = self.receivers.identities().into_iter().collect();
-        let oldest = now_ms().saturating_sub(u64::try_from(AGE_MAX.as_millis()).unwrap_or(u64::MAX));
+        let oldest = oldest_told();
         for (number, (to, message)) in waiting {
             for receiver in to {
                 if !known.contains(&receiver) {
@@ -131,13 +152,26 @@ impl WebhookService {
 
     /// Goes on until the process drains.
     pub(super) async fn run(&mut self) {
+        let drain = self.drain.clone();
+        if let Some(shared) = &mut self.shared {
+            // What it finds before it has joined the others may know already.
+            let _ = drain.run_until_cancelled(shared.joined()).await;
+        }
         loop {
             self.work();
+            self.tell_done().await;
             let due = self.queue.due();
+            let nodes = async {
+                match &mut self.shared {
+                    Some(shared) => shared.changed().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = self.drain.cancelled() => return,
-                after = self.reader.next(BATCH) => self.take(&after),
+                () = nodes => self.meet().await,
+                after = self.reader.next(BATCH) => self.take(&after).await,
                 Ok(()) = self.config.changed() => self.follow(),
                 Some(ended) = self.attempts.join_next_with_id() => self.settle(ended),
                 () = sleep(due.unwrap_or_default().since(now())), if due.is_some() => {}
@@ -149,7 +183,7 @@ impl WebhookService {
     /// the next process.
     pub(super) async fn end(&mut self) {
         while let Ok(after) = timeout(Duration::ZERO, self.reader.next(BATCH)).await {
-            self.take(&after);
+            self.take(&after).await;
         }
         self.work();
         let _ = timeout(GRACE, async {
@@ -189,7 +223,7 @@ impl WebhookService {
     }
 
     /// Makes messages of events.
-    fn take(&mut self, after: &EventsAfter) {
+    async fn take(&mut self, after: &EventsAfter) {
         // Who wants to know is in force before the reload is told, and this may be that very event.
         if self.config.has_changed().unwrap_or(false) {
             self.follow();
@@ -199,29 +233,39 @@ impl WebhookService {
         self.forget_what_is_gone(&mut step);
         if after.missed > 0 {
             events::webhooks_missed(after.missed);
-            self.compare(after.latest, &mut step);
+            self.compare(after.latest, "found so after events were missed", &mut step).await;
         }
         for event in &after.events {
-            self.hear(event, &mut step);
+            self.hear(event, &mut step).await;
         }
         self.keep(step);
     }
 
-    fn hear(&mut self, event: &Event, step: &mut WebhookStep) {
+    async fn hear(&mut self, event: &Event, step: &mut WebhookStep) {
         let kind = match event.kind {
             // It is served again, if only by its backups.
             EventKind::TargetBackups => Some(WebhookEvent::TargetUp),
+            // The first is what was in force already.
+            EventKind::RevisionInForce if event.facts.get("revision").and_then(Value::as_u64) == Some(1) => {
+                None
+            }
+            EventKind::RevisionInForce => Some(WebhookEvent::Reload),
             other => WebhookEvent::named(other.name()),
         };
         let Some(kind) = kind else { return };
-        let object = event.object();
+        let (object, telling) = (event.object(), Telling::of(kind, event));
+        self.believe(step);
+        if matches!(telling, Telling::State { .. }) && self.role() == TellingRole::Other {
+            return;
+        }
         if !self.is_news(kind, object.as_deref(), step) {
             return;
         }
         let since = self.since(event, object.as_deref());
         let id = self.history.name(event.id);
         let message = WebhookMessage::of(kind, event, id, since, &self.node);
-        self.queue(kind, message, step);
+        let to = self.receivers.interested(kind);
+        self.tell(telling, message, to, step).await;
     }
 
     fn is_news(&mut self, kind: WebhookEvent, object: Option<&str>, step: &mut WebhookStep) -> bool {
@@ -232,8 +276,7 @@ impl WebhookService {
         news != ToldNews::Old
     }
 
-    fn queue(&mut self, kind: WebhookEvent, message: WebhookMessage, step: &mut WebhookStep) {
-        let to = self.receivers.interested(kind);
+    fn queue(&mut self, to: Vec<String>, message: WebhookMessage, step: &mut WebhookStep) {
         if to.is_empty() {
             return;
         }
@@ -276,8 +319,12 @@ impl WebhookService {
         step.told.extend(gone.into_iter().map(|object| (object, false)));
     }
 
-    /// Where events were missed: tells what is otherwise than was told last.
-    fn compare(&mut self, latest: u64, step: &mut WebhookStep) {
+    /// Where events were missed, by this node or another: tells what is otherwise than was told last, for this `reason`.
+    async fn compare(&mut self, latest: u64, reason: &str, step: &mut WebhookStep) {
+        self.believe(step);
+        if self.role() == TellingRole::Other {
+            return;
+        }
         let Some(snapshot) = self.reloader.snapshots.current() else { return };
         for target in &snapshot.targets {
             let each = target.backends.iter().filter_map(|backend| {
@@ -300,10 +347,12 @@ impl WebhookService {
             }
             for (object, events, is_down) in found {
                 let kind = events[usize::from(is_down)];
-                if !self.is_news(kind, Some(&object), step) {
+                if !self.is_told_otherwise(&object, is_down).await || !self.is_news(kind, Some(&object), step)
+                {
                     continue;
                 }
-                let (reason, time_ms) = ("found so after events were missed".to_owned(), now_ms());
+                let (reason, time_ms) = (reason.to_owned(), now_ms());
+                let telling = Telling::State { object: object.clone(), is_down };
                 let message = WebhookMessage {
                     id: format!("{}-{object}", self.history.name(latest)),
                     event: kind.name().to_owned(),
@@ -314,7 +363,8 @@ impl WebhookService {
                     time_ms,
                     node: self.node.clone(),
                 };
-                self.queue(kind, message, step);
+                let to = self.receivers.interested(kind);
+                self.tell(telling, message, to, step).await;
             }
         }
     }
@@ -348,10 +398,17 @@ impl WebhookService {
         }
     }
 
-    fn keep(&mut self, step: WebhookStep) {
-        let (queue, told) = (&self.queue, &self.told);
+    fn keep(&mut self, mut step: WebhookStep) {
+        self.note_done(&mut step.done);
+        let (queue, told, stored) = (&self.queue, &self.told, &self.stored);
+        let whole = || {
+            let mut waiting = queue.all();
+            // The rest lies in the store.
+            waiting.retain(|number, _| stored.get(number).is_none_or(|stored| stored.is_kept));
+            KeptMessages { waiting, told: told.clone() }
+        };
         if let Some(journal) = &mut self.journal {
-            journal.keep(step, || KeptMessages { waiting: queue.all(), told: told.clone() });
+            journal.keep(step, whole);
         }
     }
 }

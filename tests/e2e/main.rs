@@ -50,6 +50,7 @@ mod cluster_overlay;
 mod cluster_purge;
 mod cluster_shared;
 mod cluster_store;
+mod cluster_webhooks;
 mod compress;
 mod compress_kept;
 mod cuts;

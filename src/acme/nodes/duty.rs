@@ -1,12 +1,10 @@
 //! Which node orders, and which of two certificates counts. Decisions only.
 
-use std::cmp::Reverse;
-
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cluster::membership::Standing;
-use crate::cluster::view::{ClusterView, KnownNode};
+use crate::cluster::view::ClusterView;
 use crate::config::model::tls::Identity;
 
 /// Who orders of an authority.
@@ -28,21 +26,12 @@ pub(in crate::acme) fn duty(view: &ClusterView, has_key: bool, authority: &str) 
     if !has_key {
         return OrderDuty::Own;
     }
-    match first(&view.nodes(), authority) {
+    match view.first_for(&format!("acme {authority}")) {
         Some(name) if name == *view.node => OrderDuty::Own,
         Some(name) => OrderDuty::Of(name),
         // Its own row is still on its way to it.
         None => OrderDuty::Nobody,
     }
-}
-
-/// The first of these nodes: who is to be drained comes after all others.
-fn first(nodes: &[KnownNode], authority: &str) -> Option<String> {
-    let place = |node: &KnownNode| {
-        let hash = xxh3_64(format!("{}\0acme\0{authority}", node.name).as_bytes());
-        (node.drain.is_some(), Reverse(hash), node.name.clone())
-    };
-    nodes.iter().filter(|node| node.row.shares).min_by_key(|node| place(node)).map(|node| node.name.clone())
 }
 
 /// Which of two certificates for the same names counts: the greater one, which was issued later.
@@ -66,42 +55,7 @@ impl CertificateRank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::rows::{DrainRow, NodeRow};
     use crate::tls::fixtures::identity;
-
-    fn nodes(names: &[&str]) -> Vec<KnownNode> {
-        let row = |name: &str| NodeRow {
-            boot: format!("boot-{name}"),
-            machine: name.to_owned(),
-            version: "1".to_owned(),
-            schema: [1, 1],
-            shares: true,
-            zone: None,
-            since_ms: 0,
-        };
-        names.iter().map(|name| KnownNode { name: (*name).to_owned(), row: row(name), drain: None }).collect()
-    }
-
-    #[test]
-    fn one_node_orders_and_another_one_does_when_it_is_gone_or_to_be_drained() {
-        let mut all = nodes(&["a", "b", "c"]);
-        let one = first(&all, "ca.example-1").unwrap();
-        assert_eq!(first(&all, "ca.example-1").as_ref(), Some(&one), "it depends on nothing else");
-        let others: Vec<KnownNode> = all.iter().filter(|node| node.name != one).cloned().collect();
-        let next = first(&others, "ca.example-1").unwrap();
-        assert_ne!(next, one);
-        let drained = all.iter_mut().find(|node| node.name == one).unwrap();
-        drained.drain = Some(DrainRow { author: "ops".to_owned(), at_ms: 1 });
-        assert_eq!(first(&all, "ca.example-1").as_ref(), Some(&next));
-        // Where all are to be drained somebody does all the same.
-        all.iter_mut().for_each(|node| node.drain = Some(DrainRow { author: "ops".to_owned(), at_ms: 1 }));
-        assert_eq!(first(&all, "ca.example-1"), Some(one));
-        all.iter_mut().for_each(|node| node.row.shares = false);
-        assert_eq!(first(&all, "ca.example-1"), None);
-        let spread: std::collections::HashSet<_> =
-            (0..50).filter_map(|number| first(&nodes(&["a", "b", "c"]), &format!("ca-{number}"))).collect();
-        assert_eq!(spread.len(), 3, "authorities are spread");
-    }
 
     #[test]
     fn of_two_certificates_all_nodes_choose_the_same() {
