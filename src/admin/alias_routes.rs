@@ -32,7 +32,7 @@ pub(super) async fn add_server(api: &Arc<Api>, asked: &Question) -> AdminOutcome
     let target = one_target(api, asked)?.name.to_string();
     let backend = AddedBackend { url, ..AddedBackend::default() };
     let wishes = vec![Wish::Add { target, name: None, backend }];
-    change(api, asked, wishes, None, None).await.map(|done| ok(&done)).map_err(named_host)
+    change(api, asked, wishes, Default::default(), None).await.map(|done| ok(&done)).map_err(named_host)
 }
 
 /// `POST /goloadbalance/remove_server`.
@@ -53,7 +53,7 @@ pub(super) async fn remove_server(api: &Arc<Api>, asked: &Question) -> AdminOutc
         return Err(missing(&format!("; it has `{}://{}`", spoken(protocol, tls), backend.address)));
     }
     let wishes = vec![Wish::Remove(ObjectName::backend(&target.name, &backend.name))];
-    change(api, asked, wishes, None, None).await.map(|done| ok(&done))
+    change(api, asked, wishes, Default::default(), None).await.map(|done| ok(&done))
 }
 
 /// `{"host": "http://127.0.0.1:8005"}`. GoLoadBalance reads names of fields in any case.

@@ -12,7 +12,7 @@ use super::exchange::answers::{json, ok};
 use super::exchange::percent::encoded;
 use super::exchange::problem_document::ProblemDocument;
 use super::exchange::question::Question;
-use super::hand_routes::{author, lasts};
+use super::hand_routes::{asked_reach, author, scope, shared};
 use super::route::AdminOutcome;
 use super::wire::{BlockAnswer, BlockedList};
 use crate::overlay::BlockDeclined;
@@ -34,7 +34,7 @@ pub(super) async fn block(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let network = network_of(&text).map_err(|expected| fields.wrong("network", &expected))?;
     let keep = fields.switch("keep")?.unwrap_or(false);
     let force = fields.switch("force")?.unwrap_or(false);
-    let lasts = lasts(&mut fields)?;
+    let (lasts, reach) = scope(&mut fields)?;
     fields.end()?;
     if !force {
         let proxy = api.running.proxy_in(network);
@@ -42,7 +42,7 @@ pub(super) async fn block(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
             return Err(ProblemDocument::plain(StatusCode::CONFLICT, why));
         }
     }
-    let ask = BlockAsk { network, keep, author: author(asked)?, lasts };
+    let ask = BlockAsk { network, keep, author: author(asked)?, lasts, reach };
     let BlockOutcome { report, cut } = api.running.block(ask).await.map_err(problem)?;
     let path = format!("/api/v1/access/blocked/entries/{}", encoded(&report.entry.network.to_string()));
     let mut answer = json(StatusCode::CREATED, &BlockAnswer { report, cut });
@@ -57,7 +57,7 @@ pub(super) async fn unblock(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let network = network_of(asked.parameter("network")).map_err(|expected| {
         ProblemDocument::plain(StatusCode::NOT_FOUND, format!("nothing of this name is blocked: {expected}"))
     })?;
-    let report = api.running.unblock(network, &author(asked)?).await.map_err(problem)?;
+    let report = api.running.unblock(network, &author(asked)?, asked_reach(asked)?).await.map_err(problem)?;
     Ok(ok(&report))
 }
 
@@ -86,6 +86,7 @@ fn problem(fault: BlockFault) -> ProblemDocument {
             unkept.is_full,
             &format!("nothing has changed, because it can't be kept: {}", unkept.reason),
         ),
+        BlockFault::Shared => shared(),
     }
 }
 

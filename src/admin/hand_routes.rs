@@ -23,6 +23,7 @@ use crate::overlay::{
 use crate::reload::begun::{ByHand, now_ms};
 use crate::reload::by_hand::{HandAsk, HandFault};
 use crate::reload::fault::Fault;
+use crate::reload::kept::StoreReach;
 use crate::reload::save::SaveFault;
 
 /// The longest time that tunnels may be given.
@@ -98,7 +99,7 @@ pub(super) async fn set_target(api: &Arc<Api>, asked: &Question) -> AdminOutcome
     } else if let Some(limit) = in_flight(&mut fields)? {
         wishes.push(Wish::Set(object, EntryChange::MaxInFlight(limit)));
     }
-    let lasts = lasts(&mut fields)?;
+    let lasts = scope(&mut fields)?;
     fields.end()?;
     change(api, asked, wishes, lasts, None).await.map(|done| ok(&done))
 }
@@ -133,7 +134,7 @@ pub(super) async fn set_backend(api: &Arc<Api>, asked: &Question) -> AdminOutcom
         let weight = u16::try_from(weight).unwrap_or(Portion::WEIGHT_MAX);
         wishes.push(Wish::Set(object, EntryChange::Weight(weight)));
     }
-    let lasts = lasts(&mut fields)?;
+    let lasts = scope(&mut fields)?;
     fields.end()?;
     change(api, asked, wishes, lasts, None).await.map(|done| ok(&done))
 }
@@ -154,7 +155,7 @@ pub(super) async fn add(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
         zone: fields.text("zone")?,
         health_path: fields.text("health_path")?,
     };
-    let lasts = lasts(&mut fields)?;
+    let lasts = scope(&mut fields)?;
     fields.end()?;
     let target = asked.parameter("target").to_owned();
     let done = change(api, asked, vec![Wish::Add { target, name, backend }], lasts, None).await?;
@@ -174,13 +175,33 @@ pub(super) async fn remove(api: &Arc<Api>, asked: &Question) -> AdminOutcome {
     let object = ObjectName::backend(asked.parameter("target"), asked.parameter("backend"));
     let drain = asked.span("drain", DRAIN_MAX)?;
     let longest = Duration::from_secs(LASTS_MAX);
-    let lasts = asked.span("for", longest)?;
+    let lasts = (asked.span("for", longest)?, asked_reach(asked)?);
     change(api, asked, vec![Wish::Remove(object)], lasts, drain).await.map(|done| ok(&done))
 }
 
-/// `for`: seconds after which the change is over.
-pub(super) fn lasts(fields: &mut JsonFields) -> Result<Option<Duration>, ProblemDocument> {
-    Ok(fields.whole("for", 1..=LASTS_MAX)?.map(Duration::from_secs))
+/// `for`: seconds after which the change is over; `local`: whether it is for this node alone.
+pub(super) fn scope(fields: &mut JsonFields) -> Result<(Option<Duration>, StoreReach), ProblemDocument> {
+    let lasts = fields.whole("for", 1..=LASTS_MAX)?.map(Duration::from_secs);
+    Ok((lasts, reach(fields.switch("local")?.unwrap_or(false))))
+}
+
+/// The same where there is no body.
+pub(super) fn asked_reach(asked: &Question) -> Result<StoreReach, ProblemDocument> {
+    match asked.query("local").as_deref() {
+        None | Some("false") => Ok(StoreReach::All),
+        Some("true") => Ok(StoreReach::Own),
+        Some(_) => Err(ProblemDocument::plain(StatusCode::BAD_REQUEST, "`local` is `true` or `false`")),
+    }
+}
+
+fn reach(is_local: bool) -> StoreReach {
+    if is_local { StoreReach::Own } else { StoreReach::All }
+}
+
+/// Why a node that is one of several changes nothing for itself alone.
+pub(super) fn shared() -> ProblemDocument {
+    let detail = "this node is one of its cluster: a change is for all of them; `local` (`--local`) is for one that is detached";
+    ProblemDocument::plain(StatusCode::CONFLICT, detail)
 }
 
 /// Who makes a change.
@@ -194,7 +215,7 @@ pub(super) async fn change(
     api: &Api,
     asked: &Question,
     wishes: Vec<Wish>,
-    lasts: Option<Duration>,
+    (lasts, reach): (Option<Duration>, StoreReach),
     drain: Option<Duration>,
 ) -> Result<ChangeReport, ProblemDocument> {
     if wishes.is_empty() {
@@ -208,7 +229,7 @@ pub(super) async fn change(
                       `evenkeel add` on the machine itself adds any";
         return Err(ProblemDocument::plain(StatusCode::FORBIDDEN, detail));
     }
-    let done = api.running.change(HandAsk { wishes, author, lasts, drain }).await.map_err(problem)?;
+    let done = api.running.change(HandAsk { wishes, author, lasts, drain, reach }).await.map_err(problem)?;
     let ByHand { file, entries, aside, .. } = &*api.running.by_hand();
     let all = report(file, entries, aside, now_ms());
     let entries = all.into_iter().filter(|line| done.objects.contains(&line.entry.object)).collect();
@@ -240,6 +261,7 @@ fn problem(fault: HandFault) -> ProblemDocument {
             unkept.is_full,
             &format!("nothing has changed, because it can't be kept: {}", unkept.reason),
         ),
+        HandFault::Shared => shared(),
     }
 }
 

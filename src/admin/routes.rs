@@ -209,7 +209,7 @@ pub const ROUTES: &[AdminRoute] = &[
         "Removes a backend by hand; what is under way finishes, tunnels within drain.",
         |api, asked| Box::pin(async move { hand_routes::remove(&api, &asked).await }),
     )
-    .with(&["drain", "for"])
+    .with(&["drain", "for", "local"])
     .giving("Change"),
     AdminRoute::read(
         "/api/v1/overlay",
@@ -245,6 +245,7 @@ pub const ROUTES: &[AdminRoute] = &[
         "Lets a network in again.",
         |api, asked| Box::pin(async move { block_routes::unblock(&api, &asked).await }),
     )
+    .with(&["local"])
     .giving("BlockedEntry"),
     AdminRoute::change(
         "POST",

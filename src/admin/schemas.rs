@@ -58,7 +58,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ),
     ("Purge", "url?:string prefix?:string tag?:string all?:boolean soft?:boolean local?:boolean"),
     ("PurgeReport", "of:string soft:boolean objects:integer?"),
-    ("Block", "network:string for?:integer keep?:boolean force?:boolean"),
+    ("Block", "network:string for?:integer keep?:boolean force?:boolean local?:boolean"),
     (
         "Entry",
         "id:integer target:string backend?:string field:string value?:any file_value?:string address?:string author:string \
@@ -69,11 +69,11 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ("SavedFile", "file:string lines:[SavedLine]"),
     ("SavedLine", "sign:string line:integer text:string"),
     ("LeftEntry", "entry:Entry reason:string"),
-    ("TargetChange", "max_in_flight?:any for?:integer"),
-    ("BackendChange", "state?:string? weight?:integer? for?:integer"),
+    ("TargetChange", "max_in_flight?:any for?:integer local?:boolean"),
+    ("BackendChange", "state?:string? weight?:integer? for?:integer local?:boolean"),
     (
         "Addition",
-        "url:string name?:string weight?:integer priority?:integer backup?:boolean zone?:string health_path?:string for?:integer",
+        "url:string name?:string weight?:integer priority?:integer backup?:boolean zone?:string health_path?:string for?:integer local?:boolean",
     ),
     (
         "Cluster",

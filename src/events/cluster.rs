@@ -200,6 +200,14 @@ pub fn overlay_stored_again() {
     );
 }
 
+/// Logs that what was changed by hand on this node alone is taken back: what all nodes have is in force.
+pub fn own_changes_ended() {
+    tracing::info!(
+        kind = EventKind::ChangedByHand.name(),
+        "what was changed on this node alone (`--local`) is taken back: it is one of the cluster again"
+    );
+}
+
 /// Logs that nodes share nothing that is secret.
 pub fn secrets_unshared() {
     tracing::info!(

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::begun::now_ms;
 use super::blocks::{BlockAsk, BlockFault, BlockOutcome, Blocks, CutCounts};
 use super::by_hand::{GLANCE, TRYING};
-use super::kept::Unkept;
+use super::kept::{StoreReach, Unkept};
 use super::running::RunningConfig;
 use crate::events;
 use crate::overlay::blocked::next_let_in;
@@ -36,6 +36,7 @@ impl RunningConfig {
     /// # Errors
     /// Nothing has changed.
     pub async fn block(&self, ask: BlockAsk) -> Result<BlockOutcome, BlockFault> {
+        self.may_reach(ask.reach).map_err(|()| BlockFault::Shared)?;
         let author = ask.author.to_string();
         let (entry, answers) = self.do_at_once(move |blocks| blocks.block(ask.clone())).await?;
         let report = BlockedReport::of(&entry, now_ms());
@@ -48,8 +49,14 @@ impl RunningConfig {
     ///
     /// # Errors
     /// Nothing has changed.
-    pub async fn unblock(&self, network: IpNet, author: &Author) -> Result<BlockedReport, BlockFault> {
-        let (entry, answers) = self.do_at_once(move |blocks| blocks.unblock(network)).await?;
+    pub async fn unblock(
+        &self,
+        network: IpNet,
+        author: &Author,
+        reach: StoreReach,
+    ) -> Result<BlockedReport, BlockFault> {
+        self.may_reach(reach).map_err(|()| BlockFault::Shared)?;
+        let (entry, answers) = self.do_at_once(move |blocks| blocks.unblock(network, reach)).await?;
         all(answers).await;
         events::unblocked(&author.to_string(), &entry.network.to_string(), &entry.to_string());
         Ok(BlockedReport::of(&entry, now_ms()))

@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::begun::now_ms;
 use super::kept::shared::SharedOverlay;
-use super::kept::{KeptOverlay, OverlayState, Unkept};
+use super::kept::{KeptOverlay, OverlayState, StoreReach, Unkept};
 use crate::access::Networks;
 use crate::events;
 use crate::overlay::blocked::{blocked_until_now, networks};
@@ -36,6 +36,8 @@ pub struct BlockAsk {
     pub author: Author,
     /// For how long; `None`: until somebody says otherwise.
     pub lasts: Option<Duration>,
+    /// For whom.
+    pub reach: StoreReach,
 }
 
 /// Who is kept out now.
@@ -54,6 +56,8 @@ pub enum BlockFault {
     Declined(BlockDeclined),
     /// It can't be kept.
     Unkept(Unkept),
+    /// It can be done for all, so it is not done for this node alone.
+    Shared,
 }
 
 impl From<Unkept> for BlockFault {
@@ -93,7 +97,7 @@ impl Blocks {
     }
 
     pub(super) fn block(&self, ask: BlockAsk) -> Result<(BlockedEntry, CutCounts), BlockFault> {
-        let BlockAsk { network, keep, author, lasts } = ask;
+        let BlockAsk { network, keep, author, lasts, reach } = ask;
         let plan = |state: &OverlayState| {
             let at_ms = now_ms();
             let lasts = lasts.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
@@ -103,23 +107,39 @@ impl Blocks {
             let (blocked, entry) = block(state.blocked(), &wish, id).map_err(BlockFault::Declined)?;
             Ok((blocked, id + 1, entry))
         };
-        self.kept.change_blocked(plan, |state, entry| {
+        self.kept.change_blocked(reach, plan, |state, entry| {
             let cut = if keep { Networks::default() } else { networks(std::slice::from_ref(&entry)) };
             (entry, self.put(state, cut))
         })
     }
 
-    pub(super) fn unblock(&self, network: IpNet) -> Result<(BlockedEntry, CutCounts), BlockFault> {
+    pub(super) fn unblock(
+        &self,
+        network: IpNet,
+        reach: StoreReach,
+    ) -> Result<(BlockedEntry, CutCounts), BlockFault> {
         let plan = |state: &OverlayState| {
             let (blocked, entry) = unblock(state.blocked(), network).map_err(BlockFault::Declined)?;
             Ok((blocked, state.next_block(), entry))
         };
-        self.kept.change_blocked(plan, |state, entry| (entry, self.put(state, Networks::default())))
+        self.kept.change_blocked(reach, plan, |state, entry| (entry, self.put(state, Networks::default())))
     }
 
     /// Which change of what is stored is known.
     pub(super) fn generation(&self) -> Revision {
         self.kept.state().generation()
+    }
+
+    /// Takes back what this node has changed for itself. Says whether it has.
+    pub(super) fn end_own(&self) -> bool {
+        if !self.kept.end_own() {
+            return false;
+        }
+        let mut state = self.kept.state();
+        let left = blocked_until_now(state.blocked(), now_ms()).0;
+        state.hold_blocked(left);
+        drop(self.put(&state, Networks::default()));
+        true
     }
 
     /// Takes nothing for stored any more.

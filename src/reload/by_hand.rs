@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::background::background;
 use super::begun::now_ms;
-use super::kept::Unkept;
+use super::kept::{StoreReach, Unkept};
 use super::plan::{Plan, PlannedEnd};
 use super::running::{ConfigInForce, Refusal, RunningConfig};
 use crate::events;
@@ -37,6 +37,8 @@ pub struct HandAsk {
     pub lasts: Option<Duration>,
     /// Within which time the tunnels of what is removed end, if that is shorter than the `drain_timeout` of its target.
     pub drain: Option<Duration>,
+    /// For whom.
+    pub reach: StoreReach,
 }
 
 /// What has become of it.
@@ -57,6 +59,8 @@ pub enum HandFault {
     Refused(Refusal),
     /// It can't be kept.
     Unkept(Unkept),
+    /// It can be done for all, so it is not done for this node alone.
+    Shared,
 }
 
 impl RunningConfig {
@@ -65,6 +69,7 @@ impl RunningConfig {
     /// # Errors
     /// Nothing has changed.
     pub async fn change(&self, ask: HandAsk) -> Result<HandChange, HandFault> {
+        self.may_reach(ask.reach).map_err(|()| HandFault::Shared)?;
         let begun = Instant::now();
         loop {
             let seen = self.overlay_seen();
@@ -88,7 +93,7 @@ impl RunningConfig {
     }
 
     async fn change_in_turn(&self, force: &mut ConfigInForce, ask: HandAsk) -> Result<HandChange, HandFault> {
-        let HandAsk { wishes, author, lasts, drain } = ask;
+        let HandAsk { wishes, author, lasts, drain, reach } = ask;
         let at_ms = now_ms();
         let lasts = lasts.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         let expires_ms = lasts.map(|span| at_ms.saturating_add(span));
@@ -108,7 +113,7 @@ impl RunningConfig {
         let ask = WishList { wishes, author, at_ms, expires_ms };
         let changed = change(&force.file, &before, &paused_before, &force.laid.aside, next_id, &ask);
         let Changed { entries, paused, next_id, laid, objects } = changed.map_err(HandFault::Declined)?;
-        self.keep(force, entries, paused, next_id).await.map_err(HandFault::Unkept)?;
+        self.keep(force, entries, paused, next_id, reach).await.map_err(HandFault::Unkept)?;
         let leaving = self.backends(&objects);
         match self.apply(&laid, force.rows()).await {
             Ok((plan, reloaded)) => {
@@ -122,7 +127,7 @@ impl RunningConfig {
             }
             Err(refusal) => {
                 // Nobody is told that it is done, so it may not be there after a crash.
-                let kept = self.keep(force, before.clone(), paused_before.clone(), next_id).await;
+                let kept = self.keep(force, before.clone(), paused_before.clone(), next_id, reach).await;
                 if let Err(unkept) = kept {
                     let mut kept = force.kept();
                     kept.pause(&paused_before);
@@ -207,9 +212,10 @@ impl RunningConfig {
         entries: Vec<OverlayEntry>,
         paused: Vec<OverlayEntry>,
         next_id: u64,
+        reach: StoreReach,
     ) -> Result<(), Unkept> {
         let kept = Arc::clone(&force.kept);
-        let kept = background(move || kept.keep(&entries, &paused, next_id));
+        let kept = background(move || kept.keep(&entries, &paused, next_id, reach));
         kept.await.unwrap_or_else(|error| Err(Unkept::because(error.to_string())))
     }
 

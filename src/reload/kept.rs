@@ -18,6 +18,8 @@
 //! 6. `generation` grows with each change of `stored`: by one of our own, or to one that others have made ([`OverlayState::adopt`]). A step is stored only on top
 //!    of the generation that it was made of, so nothing that others have stored is lost; and one that was adopted before its own writer came back
 //!    is not done again.
+//! 7. What a node changes for itself, while nobody can be told, lies over what all have ([`StoreReach::Own`]). Nothing is stored for all meanwhile, and all of it is
+//!    taken back by [`KeptOverlay::end_own`] before the node goes by what all have again.
 
 #[cfg(test)]
 mod model;
@@ -73,8 +75,20 @@ pub struct OverlayState {
     is_shared: bool,
     /// What is stored is not known.
     is_forgotten: bool,
+    /// What others have stored too, beside what this node has changed for itself since; `None`: nothing.
+    common: Option<StoredOverlay>,
     /// Why nothing can be kept.
     fault: Option<String>,
+}
+
+/// For whom something is changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreReach {
+    /// For all who share it.
+    #[default]
+    All,
+    /// For this node alone, as long as it can't tell the others; where there are no others, that is the same.
+    Own,
 }
 
 /// Where steps are kept.
@@ -156,6 +170,7 @@ impl KeptOverlay {
             generation: 0,
             is_shared: false,
             is_forgotten: false,
+            common: None,
             fault: None,
         };
         KeptOverlay { state: Mutex::new(state), journal: Mutex::new(journal) }
@@ -176,13 +191,14 @@ impl KeptOverlay {
         entries: &[OverlayEntry],
         paused: &[OverlayEntry],
         next_id: u64,
+        reach: StoreReach,
     ) -> Result<(), Unkept> {
         let wanted = |state: &OverlayState| {
             let (blocked, next_block) = (state.blocked.clone(), state.next_block);
             let entries = state.as_stored(merged(entries, paused));
             Ok((StoredOverlay { entries, next_id, blocked, next_block }, ()))
         };
-        self.store(wanted, |state, (), is_adopted| {
+        self.store(reach, wanted, |state, (), is_adopted| {
             if !is_adopted {
                 state.pause(paused);
                 state.hold(entries, next_id);
@@ -197,6 +213,7 @@ impl KeptOverlay {
     /// Nothing has changed.
     pub fn change_blocked<W, T, E: From<Unkept>>(
         &self,
+        reach: StoreReach,
         plan: impl FnOnce(&OverlayState) -> Result<(Vec<BlockedEntry>, u64, W), E>,
         done: impl FnOnce(&OverlayState, W) -> T,
     ) -> Result<T, E> {
@@ -207,7 +224,7 @@ impl KeptOverlay {
             let stored = StoredOverlay { entries, next_id, blocked: blocked.clone(), next_block };
             Ok((stored, (state.blocked.clone(), blocked, next_block, with)))
         };
-        self.store(wanted, |state, (before, mut blocked, next_block, with), is_adopted| {
+        self.store(reach, wanted, |state, (before, mut blocked, next_block, with), is_adopted| {
             if !is_adopted {
                 // Whose time was over meanwhile is in already.
                 blocked.retain(|entry| !before.contains(entry) || state.blocked.contains(entry));
@@ -237,7 +254,7 @@ impl KeptOverlay {
             let entries = stored.entries.iter().filter(stays).cloned().collect();
             Ok::<_, Unkept>((StoredOverlay { entries, ..stored.clone() }, ()))
         };
-        self.store(wanted, |_, (), _| ())
+        self.store(StoreReach::All, wanted, |_, (), _| ())
     }
 
     /// Keeps what is in force, if it is not kept yet. May wait.
@@ -245,7 +262,8 @@ impl KeptOverlay {
     /// # Errors
     /// It is still not kept.
     pub fn catch_up(&self) -> Result<(), Unkept> {
-        self.store(|state| Ok((state.as_in_force(state.as_stored(state.all())), ())), |_, (), _| ())
+        let wanted = |state: &OverlayState| Ok((state.as_in_force(state.as_stored(state.all())), ()));
+        self.store(StoreReach::All, wanted, |_, (), _| ())
     }
 
     /// Keeps what is blocked, if it is not kept yet. May wait.
@@ -253,7 +271,17 @@ impl KeptOverlay {
     /// # Errors
     /// It is still not kept.
     pub fn catch_up_blocked(&self) -> Result<(), Unkept> {
-        self.store(|state| Ok((state.as_in_force(state.stored.entries.clone()), ())), |_, (), _| ())
+        let wanted = |state: &OverlayState| Ok((state.as_in_force(state.stored.entries.clone()), ()));
+        self.store(StoreReach::All, wanted, |_, (), _| ())
+    }
+
+    /// Takes back what this node has changed for itself: it goes by what all have. False: it has changed nothing.
+    pub fn end_own(&self) -> bool {
+        let mut state = self.state();
+        let Some(common) = state.common.take() else { return false };
+        state.blocked.clone_from(&common.blocked);
+        state.stored = common;
+        true
     }
 
     /// Lets go of the journal, for this reason. May wait for whoever is about to write.
@@ -266,6 +294,7 @@ impl KeptOverlay {
     /// whatever others have made of it since.
     fn store<W, T, E: From<Unkept>>(
         &self,
+        reach: StoreReach,
         wanted: impl FnOnce(&OverlayState) -> Result<(StoredOverlay, W), E>,
         done: impl FnOnce(&mut OverlayState, W, bool) -> T,
     ) -> Result<T, E> {
@@ -276,6 +305,16 @@ impl KeptOverlay {
                 return Err(Unkept::because(reason.as_str()).into());
             }
             let (stored, with) = wanted(&state)?;
+            if reach == StoreReach::Own && state.is_shared {
+                let mut state = state;
+                let before = std::mem::replace(&mut state.stored, stored);
+                state.common.get_or_insert(before);
+                return Ok(done(&mut state, with, false));
+            }
+            if state.common.is_some() {
+                let why = "this node has changes of its own (`--local`) until it is one of the cluster again";
+                return Err(Unkept { is_conflict: true, ..Unkept::because(why) }.into());
+            }
             let step = OverlayStep::between(&state.stored, &stored);
             if step.is_none() && state.is_forgotten {
                 // It looks as if nothing changed, since nothing is known to be stored.
@@ -422,6 +461,7 @@ impl OverlayState {
         if shared.generation <= self.generation {
             return false;
         }
+        self.common = None;
         self.stored.clone_from(&shared.stored);
         self.blocked.clone_from(&shared.stored.blocked);
         self.next_id = self.next_id.max(shared.stored.next_id);

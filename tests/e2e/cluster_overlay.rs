@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::cluster::comes_to;
 use super::cluster_config::{of, own, revision};
+use super::metrics::{scrape, sum};
 use super::support::etcd::{Etcd, is_there};
 use super::support::process::{Process, whole};
 use super::support::{Client, eventually, fakes};
@@ -229,4 +230,68 @@ fn what_was_changed_before_there_was_a_cluster_goes_into_it_with_the_first_node_
     eventually("it has what all have", || entries(&second) == weight);
     assert_eq!(entries(&first), weight);
     assert_eq!(answering(&second), ["fake-1", "fake-2"]);
+}
+
+#[test]
+fn a_detached_node_changes_itself_alone_where_it_is_told_to_and_goes_by_the_others_afterwards() {
+    if !is_there() {
+        return;
+    }
+    let (mut etcd, backends) = (Etcd::start(1), fakes(2));
+    let keys = ", rate_limit: [all]";
+    let limits = "rate_limits: {all: {rate: 6000/s, burst: 6000, by: global}}\n";
+    let nodes = ["a", "b"].map(|node| {
+        let text = config(&etcd, node, &backends, keys).replacen("targets:", &format!("{limits}targets:"), 1);
+        Process::start(&text.replacen("name: t,", "name: t, lease: 3s,", 1), 1)
+    });
+    for node in &nodes {
+        comes_to(node, &["a", "b"]);
+        eventually("there is a first revision", || revision(node) == 1);
+    }
+    let [first, second] = &nodes;
+    let said = |process: &Process, words: &[&str]| {
+        let output = process.command(words);
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    // For this node alone nothing is changed as long as all can be told.
+    let (is_done, why) = said(first, &["down", "web/b0", "--local"]);
+    assert!(!is_done && why.contains("a change is for all of them"), "{why}");
+    assert!(first.command(&["weight", "web/b1", "7"]).status.success());
+    eventually("all have it", || entries(second).len() == 1);
+    let part = |node: &Process| sum(&scrape(node), "evenkeel_cluster_limit_part", &["limit=\"all\""]);
+    eventually("who is asked has most of the limit", || {
+        answering(first);
+        part(first) > 0.9
+    });
+    etcd.kill(0);
+    for node in &nodes {
+        eventually("it is detached", || node.ask("GET /api/v1/cluster", b"").1["standing"] == "detached");
+        eventually("it has its part by head count", || {
+            answering(first);
+            (part(node) - 0.5).abs() < 0.01
+        });
+    }
+    let (is_done, why) = said(first, &["down", "web/b0"]);
+    assert!(!is_done && why.contains("nothing has changed") && why.contains("--local"), "{why}");
+    assert!(first.command(&["down", "web/b0", "--local"]).status.success());
+    assert!(first.command(&["block", "192.0.2.0/24", "--local"]).status.success());
+    assert_eq!(
+        (answering(first), blocked(first)),
+        (vec!["fake-2".to_owned()], vec!["192.0.2.0/24".to_owned()])
+    );
+    assert_eq!(answering(second), ["fake-1", "fake-2"]);
+    // And takes it back in the same way.
+    assert!(first.command(&["unblock", "192.0.2.0/24", "--local"]).status.success());
+    assert!(first.command(&["ready", "web/b0", "--local"]).status.success());
+    assert!((answering(first).len(), blocked(first).len()) == (2, 0));
+    assert!(first.command(&["down", "web/b0", "--local"]).status.success());
+    assert!(first.command(&["block", "192.0.2.0/24", "--local"]).status.success());
+    etcd.begin(0);
+    for node in &nodes {
+        comes_to(node, &["a", "b"]);
+    }
+    eventually("it goes by what all have", || answering(first).len() == 2 && blocked(first).is_empty());
+    assert_eq!(entries(first), [("b1".to_owned(), "weight".to_owned(), json!(7))]);
+    assert!(second.command(&["down", "web/b0"]).status.success());
+    eventually("a change is for all again", || answering(first) == ["fake-2"]);
 }

@@ -121,6 +121,9 @@ pub(in crate::cli) struct HandOptions {
     /// For how long, such as `5m`; then it is as if it had not been said [default: until something else is said]
     #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
     pub(in crate::cli) lasts: Option<Duration>,
+    /// On a node of a cluster that is detached: on this node alone, until it is none any more
+    #[arg(long)]
+    pub(in crate::cli) local: bool,
     /// Which process.
     #[command(flatten)]
     pub(in crate::cli) asking: AskOptions,
@@ -166,6 +169,9 @@ pub(in crate::cli) struct ReadyOptions {
     /// The backend, as `evenkeel status` shows it
     #[arg(value_name = "TARGET/BACKEND", value_parser = backend)]
     pub(in crate::cli) backend: BackendWord,
+    /// On a node of a cluster that is detached: on this node alone, until it is none any more
+    #[arg(long)]
+    pub(in crate::cli) local: bool,
     /// Where.
     #[command(flatten)]
     pub(in crate::cli) asking: AskOptions,
@@ -251,6 +257,9 @@ pub(in crate::cli) struct UnblockOptions {
     /// The network, as it was blocked
     #[arg(value_name = "CIDR", value_parser = network)]
     pub(in crate::cli) network: IpNet,
+    /// On a node of a cluster that is detached: on this node alone, until it is none any more
+    #[arg(long)]
+    pub(in crate::cli) local: bool,
     /// Where.
     #[command(flatten)]
     pub(in crate::cli) asking: AskOptions,

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
 use super::ask::AdminQuestion;
-use super::hand::with_time;
+use super::hand::with_scope;
 use super::{complain, lost, tell, understood};
 use crate::admin::exchange::percent::encoded;
 use crate::admin::wire::{BlockAnswer, PurgeReport};
@@ -26,13 +26,14 @@ pub(in crate::cli) fn block(options: &BlockOptions) -> anyhow::Result<ExitCode> 
             body.insert(name.to_owned(), json!(true));
         }
     }
-    let body = with_time(body, hand.lasts);
+    let body = with_scope(body, (hand.lasts, hand.local));
     let question = AdminQuestion { method: Method::POST, path: ENTRIES.to_owned(), body };
     change(&hand.asking, question, shown)
 }
 
 pub(in crate::cli) fn unblock(options: &UnblockOptions) -> anyhow::Result<ExitCode> {
-    let path = format!("{ENTRIES}/{}", encoded(&options.network.to_string()));
+    let local = if options.local { "?local=true" } else { "" };
+    let path = format!("{ENTRIES}/{}{local}", encoded(&options.network.to_string()));
     let question = AdminQuestion { method: Method::DELETE, path, body: Vec::new() };
     let shown = |report: &BlockedReport| format!("unblocked {}\n", report.entry);
     change(&options.asking, question, shown)

@@ -24,7 +24,13 @@ use crate::reload::save::{LeftEntry, SaveReport, SavedFile};
 const GLANCE: Duration = Duration::from_millis(200);
 
 pub(in crate::cli) fn drain(options: &DrainOptions) -> anyhow::Result<ExitCode> {
-    let code = patch(&options.backend, "state", json!("drain"), options.hand.lasts, &options.hand.asking)?;
+    let code = patch(
+        &options.backend,
+        "state",
+        json!("drain"),
+        (options.hand.lasts, options.hand.local),
+        &options.hand.asking,
+    )?;
     if options.wait && code == ExitCode::SUCCESS {
         return wait(&options.backend, &options.hand.asking);
     }
@@ -32,11 +38,17 @@ pub(in crate::cli) fn drain(options: &DrainOptions) -> anyhow::Result<ExitCode> 
 }
 
 pub(in crate::cli) fn down(options: &StateOptions) -> anyhow::Result<ExitCode> {
-    patch(&options.backend, "state", json!("down"), options.hand.lasts, &options.hand.asking)
+    patch(
+        &options.backend,
+        "state",
+        json!("down"),
+        (options.hand.lasts, options.hand.local),
+        &options.hand.asking,
+    )
 }
 
 pub(in crate::cli) fn ready(options: &ReadyOptions) -> anyhow::Result<ExitCode> {
-    patch(&options.backend, "state", Value::Null, None, &options.asking)
+    patch(&options.backend, "state", Value::Null, (None, options.local), &options.asking)
 }
 
 pub(in crate::cli) fn weight(options: &WeightOptions) -> anyhow::Result<ExitCode> {
@@ -44,7 +56,7 @@ pub(in crate::cli) fn weight(options: &WeightOptions) -> anyhow::Result<ExitCode
         WeightWord::File => Value::Null,
         WeightWord::Number(number) => json!(number),
     };
-    patch(&options.backend, "weight", weight, options.hand.lasts, &options.hand.asking)
+    patch(&options.backend, "weight", weight, (options.hand.lasts, options.hand.local), &options.hand.asking)
 }
 
 pub(in crate::cli) fn add(options: &AddOptions) -> anyhow::Result<ExitCode> {
@@ -53,13 +65,14 @@ pub(in crate::cli) fn add(options: &AddOptions) -> anyhow::Result<ExitCode> {
     body.extend(name.iter().map(|name| ("name".to_owned(), json!(name))));
     body.extend(weight.iter().map(|weight| ("weight".to_owned(), json!(weight))));
     let path = format!("/api/v1/targets/{}/backends", encoded(target));
-    change(Method::POST, path, with_time(body, hand.lasts), &hand.asking)
+    change(Method::POST, path, with_scope(body, (hand.lasts, hand.local)), &hand.asking)
 }
 
 pub(in crate::cli) fn remove(options: &RemoveOptions) -> anyhow::Result<ExitCode> {
     let drain = options.now.then(|| "drain=0s".to_owned());
     let lasts = options.hand.lasts.map(|span| format!("for={}", seconds(span)));
-    let query: Vec<String> = drain.into_iter().chain(lasts).collect();
+    let local = options.hand.local.then(|| "local=true".to_owned());
+    let query: Vec<String> = drain.into_iter().chain(lasts).chain(local).collect();
     let mut path = path(&options.backend);
     if !query.is_empty() {
         path += &format!("?{}", query.join("&"));
@@ -139,7 +152,11 @@ fn seconds(span: Duration) -> u64 {
     span.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX)
 }
 
-pub(super) fn with_time(mut body: Map<String, Value>, lasts: Option<Duration>) -> Vec<u8> {
+pub(super) fn with_scope(
+    mut body: Map<String, Value>,
+    (lasts, is_local): (Option<Duration>, bool),
+) -> Vec<u8> {
+    body.extend(is_local.then(|| ("local".to_owned(), json!(true))));
     body.extend(lasts.map(|span| ("for".to_owned(), json!(seconds(span)))));
     Value::Object(body).to_string().into_bytes()
 }
@@ -148,11 +165,11 @@ fn patch(
     backend: &BackendWord,
     field: &str,
     value: Value,
-    lasts: Option<Duration>,
+    scope: (Option<Duration>, bool),
     asking: &AskOptions,
 ) -> anyhow::Result<ExitCode> {
     let body = Map::from_iter([(field.to_owned(), value)]);
-    change(Method::PATCH, path(backend), with_time(body, lasts), asking)
+    change(Method::PATCH, path(backend), with_scope(body, scope), asking)
 }
 
 /// Asks for a change and prints what has changed.

@@ -149,7 +149,11 @@ impl StepJournal for SharedJournal {
                     return Err(Unkept { is_conflict: true, ..Unkept::because(why) });
                 }
                 Err(StoreFault::Full(why)) => return Err(Unkept { is_full: true, ..Unkept::because(why) }),
-                Err(fault) => return Err(Unkept::because(format!("the cluster can't be told: {fault}"))),
+                Err(fault) => {
+                    return Err(Unkept::because(format!(
+                        "the cluster can't be told: {fault}; with `local` (`--local`) it is done on this node alone, until it is one of the cluster again"
+                    )));
+                }
             };
             if rest.is_empty() {
                 return Ok(at);

@@ -65,9 +65,9 @@ impl Machine {
             |state: &OverlayState| (state.entries().to_vec(), state.paused().to_vec(), state.next_id());
         let (entries, paused, next) = seen(&kept.state());
         let changed = change(&self.file, &entries, &paused, &self.laid.aside, next, ask).ok()?;
-        let is_kept = kept.keep(&changed.entries, &changed.paused, changed.next_id).is_ok();
+        let is_kept = kept.keep(&changed.entries, &changed.paused, changed.next_id, StoreReach::All).is_ok();
         if is_kept && refuses {
-            if kept.keep(&entries, &paused, changed.next_id).is_err() {
+            if kept.keep(&entries, &paused, changed.next_id, StoreReach::All).is_err() {
                 kept.state().pause(&paused);
                 kept.state().hold(&entries, changed.next_id);
             }
@@ -131,7 +131,7 @@ fn what_a_full_disk_did_not_take_is_taken_with_the_next_change() {
     };
     assert_eq!(machine.ask(&ask(EntryChange::Weight(5)), false), Some(true));
     disk.fill(true);
-    let Err(unkept) = machine.kept.keep(&[], &[], 9) else { panic!("it is full") };
+    let Err(unkept) = machine.kept.keep(&[], &[], 9, StoreReach::All) else { panic!("it is full") };
     assert!(unkept.is_full);
     assert!(!machine.read(files.load(&with(3)), START, false), "it serves on");
     let counts = |state: &OverlayState| (state.entries().len(), state.stored().entries.len());
@@ -154,6 +154,6 @@ fn a_record_that_this_version_does_not_know_refuses_changes_and_is_left_alone() 
     let size = store.size();
     let (kept, _) = KeptOverlay::load(Box::new(MemoryStore(disk.clone())));
     assert!(kept.state().fault().unwrap().contains("does not know"), "{:?}", kept.state());
-    assert!(kept.keep(&[], &[], 5).is_err());
+    assert!(kept.keep(&[], &[], 5, StoreReach::All).is_err());
     assert_eq!(MemoryStore(disk).size(), size);
 }

@@ -13,6 +13,7 @@ use crate::events;
 use crate::overlay::{OverlayEntry, lay, reconcile};
 use crate::reload::background::background;
 use crate::reload::begun::now_ms;
+use crate::reload::kept::StoreReach;
 use crate::reload::kept::shared::SharedOverlay;
 use crate::reload::running::{ConfigInForce, RunningConfig};
 use crate::store::shared::Revision;
@@ -34,9 +35,22 @@ impl RunningConfig {
         matches!(learned, Ok(Ok(_)))
     }
 
+    /// Whether something may be changed for these: a node that is one of the cluster changes nothing for itself alone.
+    pub(in crate::reload) fn may_reach(&self, reach: StoreReach) -> Result<(), ()> {
+        let is_member =
+            self.together.as_ref().is_some_and(|together| together.node.view().standing == Standing::Member);
+        if reach == StoreReach::Own && is_member { Err(()) } else { Ok(()) }
+    }
+
     /// Puts into force what these rows say of changes by hand and blocks.
     pub(super) async fn adopt_overlay(&self, together: &Together, view: &ClusterView) {
-        if together.rewinds.swap(view.rewinds, Ordering::Relaxed) != view.rewinds {
+        let is_rewound = together.rewinds.swap(view.rewinds, Ordering::Relaxed) != view.rewinds;
+        if (view.standing == Standing::Member || is_rewound) && self.blocks.end_own() {
+            events::own_changes_ended();
+            let mut last = self.last.lock().await;
+            self.go_over(&mut last.force).await;
+        }
+        if is_rewound {
             // What it has now comes, or if it has nothing, what is in force here is written to it.
             self.blocks.forget_stored();
             together.cached.store(0, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::admin::ProblemDocument;
 use crate::admin::wire::ChangeReport;
 use crate::cli::args::hand::BackendWord;
 use crate::cli::running::ask::AdminQuestion;
-use crate::cli::running::hand::{path, with_time};
+use crate::cli::running::hand::{path, with_scope};
 
 /// The highest weight.
 pub(super) const WEIGHT_MAX: u64 = 256;
@@ -88,7 +88,7 @@ impl ProposedChange {
             HandAct::Weight(weight) => ("weight", json!(weight)),
         };
         let word = BackendWord { target: self.target.clone(), backend: self.backend.clone() };
-        let body = with_time(Map::from_iter([(field.to_owned(), value)]), None);
+        let body = with_scope(Map::from_iter([(field.to_owned(), value)]), (None, false));
         AdminQuestion { method: Method::PATCH, path: path(&word), body }
     }
 

@@ -2,7 +2,7 @@
 
 use ipnet::IpNet;
 
-use super::super::{KeptOverlay, OverlayState, Unkept};
+use super::super::{KeptOverlay, OverlayState, StoreReach, Unkept};
 use super::START;
 use crate::overlay::blocked::{blocked_until_now, network_of, networks};
 use crate::overlay::{
@@ -68,13 +68,13 @@ fn do_block(kept: &KeptOverlay, wish: &BlockWish) -> bool {
         let id = state.next_block();
         Ok::<_, Unkept>((block(state.blocked(), wish, id).expect("there is room").0, id + 1, ()))
     };
-    kept.change_blocked(plan, |_, ()| ()).is_ok()
+    kept.change_blocked(StoreReach::All, plan, |_, ()| ()).is_ok()
 }
 
 /// As `Blocks::unblock` does.
 fn keep_blocked(kept: &KeptOverlay, left: Vec<BlockedEntry>) -> bool {
     let plan = |state: &OverlayState| Ok::<_, Unkept>((left, state.next_block(), ()));
-    kept.change_blocked(plan, |_, ()| ()).is_ok()
+    kept.change_blocked(StoreReach::All, plan, |_, ()| ()).is_ok()
 }
 
 /// All of one seed; says how often a crash came, and a disk was full.
@@ -134,7 +134,7 @@ fn run(seed: u64) -> (u64, u64) {
             let mut next = before;
             next.retain(|entry| entry.id + 3 > id);
             next.push(weight(id, (id % 200) as u16));
-            if kept.keep(&next, &[], id + 1).is_ok() {
+            if kept.keep(&next, &[], id + 1, StoreReach::All).is_ok() {
                 entries = next;
             }
         }

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::super::shared::SharedOverlay;
 use super::super::step::{OverlayStep, StepJournal, StoredOverlay, replay};
-use super::super::{KeptOverlay, OverlayState, Unkept};
+use super::super::{KeptOverlay, OverlayState, StoreReach, Unkept};
 use super::START;
 use super::blocked::{Draws, some_network, weight};
 use crate::overlay::blocked::blocked_until_now;
@@ -111,11 +111,11 @@ impl Cluster {
     fn change(&self, node: usize) {
         let kept = self.node(node);
         loop {
-            let (what, network) = (self.below(5), some_network(&mut self.draws.lock().unwrap()));
+            let (what, network) = (self.below(6), some_network(&mut self.draws.lock().unwrap()));
             let done = match what {
                 0 => {
                     let next = kept.state().next_id();
-                    kept.keep(&[weight(next, (next % 200) as u16)], &[], next + 1)
+                    kept.keep(&[weight(next, (next % 200) as u16)], &[], next + 1, self.reach())
                 }
                 1 => kept.catch_up_blocked(),
                 2 => self.unblock(kept, network),
@@ -131,15 +131,34 @@ impl Cluster {
                             (),
                         ))
                     };
-                    kept.change_blocked(plan, |_, ()| ())
+                    kept.change_blocked(self.reach(), plan, |_, ()| ())
                 }
             };
             self.holds(node);
             match done {
+                // What it has changed for itself is over then.
+                Err(unkept) if unkept.is_conflict && self.end_own(kept) => self.holds(node),
                 Err(unkept) if unkept.is_conflict => self.adopt(node),
                 _ => return,
             }
         }
+    }
+
+    /// For whom: sometimes for the node alone.
+    fn reach(&self) -> StoreReach {
+        if self.below(8) == 0 { StoreReach::Own } else { StoreReach::All }
+    }
+
+    /// It is one of the cluster again.
+    #[expect(clippy::unused_self, reason = "it is a step like any other")]
+    fn end_own(&self, kept: &KeptOverlay) -> bool {
+        let has_ended = kept.end_own();
+        let mut state = kept.state();
+        let (basis, next_id) = (state.basis(), state.next_id());
+        if has_ended {
+            state.hold(&basis, next_id);
+        }
+        has_ended
     }
 
     fn unblock(&self, kept: &KeptOverlay, network: IpNet) -> Result<(), Unkept> {
@@ -147,7 +166,7 @@ impl Cluster {
             let (left, _) = unblock(state.blocked(), network).map_err(|_| Unkept::because("it is not"))?;
             Ok((left, state.next_block(), ()))
         };
-        kept.change_blocked(plan, |_, ()| ())
+        kept.change_blocked(StoreReach::All, plan, |_, ()| ())
     }
 
     /// What a node takes for stored was stored at the generation that it names; in force is that, without whose time is over.
@@ -156,7 +175,11 @@ impl Cluster {
         let rows = self.rows.lock().unwrap();
         let nothing = StoredOverlay::default();
         let there = rows.history.get(&state.generation()).unwrap_or(&nothing);
-        assert_eq!((&state.stored().entries, &state.stored().blocked), (&there.entries, &there.blocked));
+        let common = state.common.as_ref().unwrap_or(state.stored());
+        assert_eq!((&common.entries, &common.blocked), (&there.entries, &there.blocked));
+        if state.common.is_some() {
+            return;
+        }
         let timed = |blocked: &[crate::overlay::BlockedEntry]| blocked_until_now(blocked, START + 5_000).0;
         assert_eq!(timed(state.blocked()), timed(&there.blocked));
     }
@@ -192,6 +215,7 @@ fn run(seed: u64) -> u64 {
         }
     }
     for node in [0, 1] {
+        let _ = cluster.end_own(cluster.node(node));
         cluster.adopt(node);
         cluster.holds(node);
     }
