@@ -194,7 +194,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
         "Backend",
         "target:string name:string address:string tls:boolean state:string source:string reason:string since_ms:integer \
          age_ms:integer inputs:[Input] weight:integer agent_share:integer share:number priority:integer zone:string? \
-         active:integer idle_connections:integer traffic:Traffic attempts:integer failures:integer rate:Rate? \
+         active:integer elsewhere:integer is_own:boolean? idle_connections:integer traffic:Traffic attempts:integer failures:integer rate:Rate? \
          first_byte:Latency? last_probe:Probe?",
     ),
     ("Input", "source:string says:string reason:string since_ms:integer age_ms:integer"),

@@ -158,6 +158,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             control.spawn(again("ticket keys of all nodes", async move || ticketing.follow_tickets().await));
             let limiting = Arc::clone(&running);
             control.spawn(again("limits over all nodes", async move || limiting.follow_limits().await));
+            let owning = Arc::clone(&running);
+            control.spawn(again("backends that nodes share", async move || owning.follow_owners().await));
             let purged = Arc::clone(&running);
             control.spawn(again("purges of other nodes", async move || purged.follow_purges().await));
         }

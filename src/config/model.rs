@@ -39,7 +39,7 @@ use ipnet::IpNet;
 pub use access::AccessList;
 pub use admin::{AdminAccess, AdminToken, Scope};
 pub use auth::{Auth, AuthKind, BasicAuth, ForwardAuth, PasswordHash, User};
-pub use balance::{BackendState, Balance, HashKey, Policy, Portion, Sticky};
+pub use balance::{BackendState, Balance, HashKey, OwnerMode, Policy, Portion, Sticky};
 pub use grpc::{GrpcStatus, GrpcStatuses};
 pub use http2::Http2;
 pub use listener::{Bind, ClientTimeouts, Forwarded, Limits, ListenerConfig, Protocol};

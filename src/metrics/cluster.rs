@@ -1,7 +1,11 @@
 //! The processes that this one acts as one with. Without a `cluster` there are no samples.
 
+use std::sync::Arc;
+
 use super::family::Family;
 use super::sources::{ClusterGauges, ScrapeSources};
+use crate::config::model::OwnerMode;
+use crate::targets::Target;
 use crate::telemetry::exposition::{Labels, SampleSink};
 
 pub(super) const FAMILIES: &[Family] = &[
@@ -66,6 +70,21 @@ pub(super) const FAMILIES: &[Family] = &[
         &[],
         "Backends that this node probes for all.",
         |sources, _, out| count(sources, out, |of| of.probed as u64),
+    ),
+    Family::gauge(
+        "evenkeel_cluster_owned_backends",
+        &["target"],
+        "Backends of a target with `owner: soft` that this node prefers.",
+        |sources, _, out| {
+            if sources.control.cluster.is_some() {
+                let is_soft = |target: &&Arc<Target>| target.config.balance.owner == OwnerMode::Soft;
+                for target in sources.snapshot.targets.iter().filter(is_soft) {
+                    let own = target.backends.iter().filter(|backend| backend.is_own()).count();
+                    out.count(&Labels::of(&[("target", &target.name)]), own as u64);
+                }
+            }
+            None
+        },
     ),
 ];
 

@@ -181,7 +181,7 @@ async fn connect(
             Err(cause) => return Err(cause),
         };
         let attempt = record.attempt(lease.backend().id, lease.picked());
-        attempt.pick = PickNote::new(lease.backend().in_flight(), lease.is_trial());
+        attempt.pick = PickNote::new(lease.backend().taken(), lease.is_trial());
         let stood = Cell::new(Tick::ZERO);
         let how = (&deadline, greeting);
         let dialed = dial(ctx, lease.backend(), &target.config.timeouts, how, &stood, &mut gone).await;

@@ -137,7 +137,7 @@ fn control(registry: &Registry, target: &Target, scene: Scene, seed: u64) -> Han
     for turn in 0..8 {
         let now = at(turn * 400);
         let backend = &target.backends[chance.below(4)];
-        match chance.below(8) {
+        match chance.below(10) {
             0 if scene.relimits => {
                 let limit = [0, 1, 2, 3][chance.below(4)];
                 let mut config = scene.config();
@@ -182,6 +182,9 @@ fn control(registry: &Registry, target: &Target, scene: Scene, seed: u64) -> Han
                 }
             }
             7 if scene.churns => drop(target.state.stand_in(now)),
+            // What other nodes have on it, and which this one prefers.
+            8 => target.state.set_elsewhere(backend, u32::try_from(chance.below(3)).expect("small")),
+            9 => target.state.prefer(|one| one.id.0 % 2 == u32::try_from(turn % 2).expect("0 or 1"), now),
             _ => point(),
         }
     }
@@ -193,14 +196,14 @@ fn examine(target: &Target, hands: &[Hands]) {
     let board = &target.state.board;
     let locked = board.lock();
     let live = target.state.live.load();
-    let is_full = |backend: &Backend| locked.limit > 0 && backend.in_flight() >= locked.limit;
+    let is_full = |backend: &Backend| locked.limit > 0 && backend.taken() >= locked.limit;
     for (number, tier) in live.tiers.iter().enumerate() {
         for (place, backend) in tier.backends.iter().enumerate() {
             let bit = tier.watch.ready.contains(place);
             let is_in = backend.serves_pins(locked.panics);
             assert!(bit || is_full(backend) || !is_in, "room at {} is forgotten", backend.name);
             if let Some(rank) = &locked.rows[number].rank {
-                let load = bit.then(|| backend.in_flight());
+                let load = bit.then(|| backend.taken());
                 assert!(rank.agrees(place, load), "{} stands in the wrong place", backend.name);
             }
         }
@@ -259,6 +262,14 @@ fn explore(scene: Scene, seed: u64) {
     for backend in target.state.backends().iter().filter(|backend| backend.health() == Health::Unknown) {
         // One that came with a reload.
         target.state.report(backend, Verdict::Good, at(9_000));
+    }
+    // Others leave it one after the other.
+    for backend in target.backends.iter().cloned().chain(target.state.backends()) {
+        for left in (0..backend.elsewhere()).rev() {
+            target.state.set_elsewhere(&backend, left);
+            hands.iter_mut().for_each(Hands::look);
+            examine(target, &hands);
+        }
     }
     hands.iter_mut().for_each(Hands::look);
 

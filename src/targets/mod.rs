@@ -7,6 +7,7 @@
 //! Each folder decides one thing: `state` whether a backend is up, `picking` which one a request gets, `queueing` who holds
 //! a place at one and who waits for it, `resilience` what failures lead to.
 
+pub mod owners;
 pub mod picking;
 pub mod queueing;
 pub mod resilience;

@@ -47,6 +47,7 @@ mod cluster_acme;
 mod cluster_config;
 mod cluster_health;
 mod cluster_overlay;
+mod cluster_owners;
 mod cluster_purge;
 mod cluster_shared;
 mod cluster_store;

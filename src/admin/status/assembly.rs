@@ -14,7 +14,7 @@ use super::report::{
 use super::wall::WallTime;
 use crate::config::model::discovery::DnsQuestion;
 use crate::config::model::tls::{Identity, UnknownSni};
-use crate::config::model::{Balance, Protocol};
+use crate::config::model::{Balance, OwnerMode, Protocol};
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{Backend, BackendStatus, InputStatus, LastProbe, Target};
 use crate::telemetry::cells::{CoarseReading, CopyReading, Distribution, Readings, StatusClass, Traffic};
@@ -222,6 +222,8 @@ impl Sources {
                 priority: portion.priority,
                 zone: portion.zone.as_ref().map(ToString::to_string),
                 active: status.in_flight,
+                elsewhere: backend.elsewhere(),
+                is_own: (target.config.balance.owner == OwnerMode::Soft).then(|| backend.is_own()),
                 idle_connections: idle(backend),
                 traffic: reading.map(|reading| traffic(&reading.traffic)).unwrap_or_default(),
                 attempts: reading.map_or(0, |reading| reading.attempts),

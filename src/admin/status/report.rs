@@ -331,6 +331,12 @@ pub struct BackendReport {
     pub zone: Option<String>,
     /// Requests there now.
     pub active: u32,
+    /// Requests that other nodes of the cluster have there, where they share it (`owner: soft`).
+    #[serde(default)]
+    pub elsewhere: u32,
+    /// Whether this node prefers it; `None`: nodes do not share backends so.
+    #[serde(default)]
+    pub is_own: Option<bool>,
     /// Idle connections to it.
     pub idle_connections: u32,
     /// What has ended with it.

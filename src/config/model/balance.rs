@@ -89,6 +89,22 @@ impl HashKey {
         &[("client_ip", HashKey::ClientIp), ("path", HashKey::Path), ("query", HashKey::Query)];
 }
 
+/// How the nodes of a cluster share the backends of a target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnerMode {
+    /// Each node balances over all of them, by what it knows.
+    #[default]
+    Shared,
+    /// Each backend has a node that prefers it; the others take it when their own are full and they believe it free.
+    Soft,
+}
+
+impl OwnerMode {
+    /// As they are written.
+    pub const ALL: &'static [(&'static str, OwnerMode)] =
+        &[("shared", OwnerMode::Shared), ("soft", OwnerMode::Soft)];
+}
+
 /// How a target chooses among its backends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -101,6 +117,8 @@ pub struct Policy {
     pub bounded_load: Option<u32>,
     /// How long a backend that came back takes to get its full share; zero (the default): none.
     pub slow_start: Duration,
+    /// Whether nodes of a cluster prefer backends of their own.
+    pub owner: OwnerMode,
     /// Where this process runs: backends of the same zone are preferred. The top-level `zone`.
     pub zone: Option<Arc<str>>,
 }
@@ -112,6 +130,7 @@ impl Default for Policy {
             hash_key: HashKey::default(),
             bounded_load: Some(125),
             slow_start: Duration::ZERO,
+            owner: OwnerMode::Shared,
             zone: None,
         }
     }

@@ -14,7 +14,7 @@ use super::vocabulary::words::{is_token, name};
 use crate::config::edit::Fix;
 use crate::config::error::{Wrong, one_of, quoted};
 use crate::config::files::fence::PathUse;
-use crate::config::model::{Balance, HashKey, Portion};
+use crate::config::model::{Balance, HashKey, OwnerMode, Portion};
 use crate::config::origin::{Field, Written};
 use crate::config::units;
 use crate::config::yaml::{Entry, Node, Typed};
@@ -29,6 +29,7 @@ pub(in crate::config) struct RawPolicy {
     pub(in crate::config) bounded_load: Option<Written<Option<u32>>>,
     /// `off` is zero.
     pub(in crate::config) slow_start: Option<Written<Duration>>,
+    pub(in crate::config) owner: Option<Written<OwnerMode>>,
 }
 
 /// How much one backend gets, as written.
@@ -76,6 +77,7 @@ pub(super) fn policy(section: &Section<'_>, reader: &mut Reader<'_>) -> RawPolic
         hash_key: section.find("hash_key").and_then(|entry| hash_key(entry, &shape::HASH_KEY, reader)),
         bounded_load: section.find("bounded_load").and_then(|entry| bounded_load(entry, reader)),
         slow_start: section.find("slow_start").and_then(|entry| slow_start(entry, reader)),
+        owner: section.find("owner").and_then(|entry| reader.choice(entry, OwnerMode::ALL)),
     }
 }
 

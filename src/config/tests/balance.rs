@@ -1,7 +1,7 @@
 //! How a target chooses, from text to the accepted form; and secrets that stay secret.
 
 use super::*;
-use crate::config::model::{Balance, HashKey, Policy, Portion};
+use crate::config::model::{Balance, HashKey, OwnerMode, Policy, Portion};
 
 /// An HTTP target with these keys and two backends.
 fn web(keys: &str) -> String {
@@ -213,4 +213,21 @@ fn what_a_check_sends_from_the_environment_is_not_shown_and_its_change_is_seen()
     let (one, same, other) = (of("AUTH ${WORD}"), of("AUTH ${WORD}"), of("AUTH ${SWITCH}"));
     assert_eq!(one.value, "(hidden)");
     assert!(one.content == same.content && one.content != other.content);
+}
+
+#[test]
+fn who_owns_backends_needs_a_limit_beyond_which_it_takes_others() {
+    for keys in ["owner: soft", "owner: soft, max_in_flight: off"] {
+        let said = messages(&web(keys), &Flags::default());
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("`owner: soft` is for targets with `max_in_flight`"), "{said:?}");
+    }
+    for (keys, owner) in [
+        ("owner: soft, max_in_flight: 2", OwnerMode::Soft),
+        ("owner: shared", OwnerMode::Shared),
+        ("max_in_flight: 2", OwnerMode::Shared),
+    ] {
+        assert_eq!(config(&web(keys)).targets.remove(0).balance.owner, owner);
+    }
+    assert!(messages(&web("owner: hard, max_in_flight: 2"), &Flags::default())[0].contains("owner"));
 }

@@ -325,6 +325,9 @@ pub(super) fn rows() -> Vec<(&'static str, String, Check)> {
             of(c).1.balance.bounded_load == Some(110)
         }),
         ("targets.<name>.slow_start", target("slow_start: 1s"), |c| of(c).1.balance.slow_start == SECOND),
+        ("targets.<name>.owner", target("owner: soft, max_in_flight: 1"), |c| {
+            of(c).1.balance.owner == OwnerMode::Soft
+        }),
         ("targets.<name>.sticky", target("sticky: {}"), |c| of(c).1.sticky.is_some()),
         ("targets.<name>.sticky.cookie", target("sticky: {cookie: app}"), |c| {
             of(c).1.sticky.as_ref().is_some_and(|sticky| sticky.cookie == "app")

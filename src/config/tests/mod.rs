@@ -241,6 +241,7 @@ fn check_names_every_value_and_its_origin() {
             "targets.web.listener = 127.0.0.1:8080 (t.yaml:5)",
             "targets.web.balance = round_robin (default)",
             "targets.web.slow_start = off (default)",
+            "targets.web.owner = shared (default)",
             "targets.web.sticky = off (default)",
             "targets.web.health_check.interval = 2s (default)",
             "targets.web.health_check.timeout = 1s (default)",

@@ -8,7 +8,7 @@ use super::show::name_of;
 use super::top_level::TopLevel;
 use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::error::{Wrong, quoted};
-use crate::config::model::{Balance, HashKey, Policy, Portion, Protocol, Sticky};
+use crate::config::model::{Balance, HashKey, OwnerMode, Policy, Portion, Protocol, Sticky};
 use crate::config::origin::{Field, Origin, Spot, Written};
 use crate::config::raw::{RawBackend, RawSticky, RawTarget, Secret, strong};
 use crate::config::report::Report;
@@ -59,7 +59,28 @@ pub(super) fn policy(
     let slow_start = rows.settle(path("slow_start"), slow_start, default.slow_start, |time| {
         if *time == Duration::ZERO { "off".to_owned() } else { show_duration(*time) }
     });
-    Policy { algorithm, hash_key, bounded_load, slow_start, zone: default.zone }
+    let owner = rows.settle(path("owner"), raw.policy.owner.as_ref(), default.owner, |owner| {
+        name_of(OwnerMode::ALL, *owner).to_owned()
+    });
+    refuse_ownerless(raw, report);
+    Policy { algorithm, hash_key, bounded_load, slow_start, owner, zone: default.zone }
+}
+
+/// Who prefers a backend that is never full never takes another one.
+fn refuse_ownerless(raw: &RawTarget, report: &mut Report) {
+    let Some(written) = raw.policy.owner.as_ref().filter(|owner| owner.value == OwnerMode::Soft) else {
+        return;
+    };
+    let is_limited = matches!(raw.resilience.max_in_flight, Some(Written { value: Some(_), .. }));
+    if !is_limited {
+        let message = format!(
+            "`owner: soft` is for targets with `max_in_flight`, and {} has none",
+            quoted(&raw.name.value)
+        );
+        report
+            .spot(&written.spot, message)
+            .note("a node takes other backends than its own when these are full: set `max_in_flight`, or `owner: shared`");
+    }
 }
 
 /// A key without effect is a misunderstanding, so it is refused.

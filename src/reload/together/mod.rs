@@ -15,6 +15,7 @@ mod healthy;
 mod limiting;
 mod limits;
 mod overlay;
+mod owning;
 mod proposals;
 pub mod purges;
 pub mod purging;

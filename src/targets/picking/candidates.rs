@@ -91,7 +91,7 @@ impl Candidates {
     pub(in crate::targets) fn load(&self, place: usize) -> f64 {
         let (backend, weight) = (self.backends.get(place), self.weights.get(place));
         match (backend, weight) {
-            (Some(backend), Some(&weight)) => f64::from(backend.in_flight()) / f64::from(weight),
+            (Some(backend), Some(&weight)) => f64::from(backend.taken()) / f64::from(weight),
             _ => f64::INFINITY,
         }
     }

@@ -41,7 +41,7 @@ impl TargetState {
             Some((number, tier, tier.backends.iter().position(|one| Arc::ptr_eq(one, backend))?))
         });
         let weight = place.and_then(|(_, tier, place)| tier.weights.get(place).copied());
-        let in_flight = backend.in_flight();
+        let in_flight = backend.taken();
         Prospect {
             name: Arc::clone(&backend.name),
             state: backend.health().as_str(),

@@ -94,7 +94,7 @@ impl Target {
     /// How many backends get requests now: those that are up, of the first choice that has any.
     #[must_use]
     pub fn serving(&self) -> usize {
-        self.state.live.load().tiers.first().map_or(0, |tier| tier.backends.len())
+        self.state.live.load().first_choice().map(|tier| tier.backends.len()).sum()
     }
 
     /// Whether it has too few backends, or more than it needs, as it was last found.
@@ -172,7 +172,7 @@ impl TargetState {
         let mut take = |place: usize| {
             let backend = tier.backends.get(place)?;
             lease = Lease::take(backend, Trial::NONE, ask.now);
-            lease.is_some().then(|| backend.in_flight())
+            lease.is_some().then(|| backend.taken())
         };
         let mut cold = Cold::default();
         let found = rank.pick(|place| {
@@ -186,7 +186,7 @@ impl TargetState {
         }
         if let Some(lease) = &lease
             && locked.limit > 0
-            && lease.backend().in_flight() >= locked.limit
+            && lease.backend().taken() >= locked.limit
         {
             locked.refresh(lease.backend());
         }

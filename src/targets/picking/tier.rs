@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::config::model::Policy;
+use crate::config::model::{OwnerMode, Policy};
 use crate::targets::Backend;
 use crate::targets::picking::balance::plan::BalancePlan;
 use crate::targets::picking::candidates::{Candidates, Lineup, Member};
@@ -21,6 +21,8 @@ pub(in crate::targets) struct Tier {
     candidates: Candidates,
     /// What the algorithm has computed for them.
     pub(in crate::targets) plan: BalancePlan,
+    /// Which choice it is, counted from 0. Several tiers are one where nodes share backends.
+    pub(in crate::targets) group: usize,
     /// Who would be in it if all were up, by identity, with the weights.
     configured: Vec<(Arc<str>, u16)>,
 }
@@ -35,7 +37,7 @@ impl Deref for Tier {
 }
 
 impl Tier {
-    fn new(members: &[&Member], policy: &Policy, before: &[Tier]) -> (Tier, Row) {
+    fn new(members: &[&Member], policy: &Policy, group: usize, before: &[Tier]) -> (Tier, Row) {
         let identity = |member: &&Member| (Arc::clone(&member.backend.identity), member.weight());
         let configured: Vec<_> = members.iter().map(identity).collect();
         let live = || members.iter().zip(&configured).filter(|(member, _)| member.is_eligible());
@@ -53,7 +55,7 @@ impl Tier {
         let watch = Arc::new(Watch::new(backends.len()));
         let row = Row::new(Arc::clone(&watch), rank, Arc::clone(&backends));
         let warmup = Warmup::new(policy.slow_start, since);
-        (Tier { candidates: Candidates { backends, weights, watch, warmup }, plan, configured }, row)
+        (Tier { candidates: Candidates { backends, weights, watch, warmup }, plan, group, configured }, row)
     }
 }
 
@@ -63,17 +65,30 @@ pub(in crate::targets) fn tiers(members: &[Member], policy: &Policy, before: &[T
     let counts = |member: &&Member| member.portion.weight > 0;
     let priorities: BTreeSet<u8> =
         members.iter().filter(counts).map(|member| member.portion.priority).collect();
-    let mut tiers = Vec::new();
+    let (mut tiers, mut choice) = (Vec::new(), 0);
     for priority in priorities {
         let group: Vec<&Member> =
             members.iter().filter(counts).filter(|member| member.portion.priority == priority).collect();
         for part in by_zone(group, policy.zone.as_deref()) {
-            if part.iter().any(|member| member.is_eligible()) {
-                tiers.push(Tier::new(&part, policy, before));
+            let is_there = |some: &[&Member]| some.iter().any(|member| member.is_eligible());
+            for some in by_owner(part, policy.owner).into_iter().filter(|some| is_there(some)) {
+                tiers.push(Tier::new(&some, policy, choice, before));
             }
+            choice += 1;
         }
     }
     tiers
+}
+
+/// Those that this node prefers and then those that it takes when these are full, or all together.
+fn by_owner(part: Vec<&Member>, owner: OwnerMode) -> Vec<Vec<&Member>> {
+    match owner {
+        OwnerMode::Shared => vec![part],
+        OwnerMode::Soft => {
+            let (own, others) = part.into_iter().partition(|member| member.backend.is_own());
+            vec![own, others]
+        }
+    }
 }
 
 /// Those that are near and then the others, or all together: where nobody is near, or where less than half of what is

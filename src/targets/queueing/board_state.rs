@@ -66,7 +66,7 @@ impl BoardState {
         let Some(row) = self.rows.get_mut(seat.tier as usize) else { return };
         let place = seat.place as usize;
         if let Some(rank) = &mut row.rank {
-            rank.set(place, row.watch.ready.contains(place).then(|| backend.in_flight()));
+            rank.set(place, row.watch.ready.contains(place).then(|| backend.taken()));
         }
     }
 
@@ -86,7 +86,7 @@ impl BoardState {
         let out = circuit != Circuit::Closed || ejected.is_some();
         let is_set_aside =
             self.panics && circuit == Circuit::Closed && ejected.is_some_and(EjectionKind::is_outlier);
-        let full = self.limit > 0 && backend.in_flight() >= self.limit;
+        let full = self.limit > 0 && backend.taken() >= self.limit;
         let is_in = !out || is_set_aside;
         let mark = Exclusion {
             until: backend.out_until().unwrap_or(Tick::ZERO),
@@ -184,7 +184,7 @@ impl BoardState {
     /// Who gets the place at `backend` of a lease that ends there; `None`: nobody, it comes free.
     pub(in crate::targets) fn heir(&mut self, backend: &Backend) -> Option<Waiter> {
         // The limit was lowered: it has too many as it is.
-        if self.limit > 0 && backend.in_flight() > self.limit {
+        if self.limit > 0 && backend.taken() > self.limit {
             return None;
         }
         let (for_pins, for_all) = self.serves(backend);

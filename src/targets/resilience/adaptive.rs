@@ -46,8 +46,8 @@ impl Adaptive {
             let counts = reading.since(before);
             self.pending = self.pending.and(counts);
             // A backup that nobody needs is not one with room to spare.
-            if counts.attempts > 0 || backend.in_flight() > 0 {
-                load += f64::from(backend.in_flight());
+            if counts.attempts > 0 || backend.taken() > 0 {
+                load += f64::from(backend.taken());
                 users += 1.0;
             }
         }

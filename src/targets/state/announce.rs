@@ -76,8 +76,7 @@ impl Target {
         let (level, since) = self.state.transitions.lock().unwrap_or_else(PoisonError::into_inner).level();
         let (sights, _) = self.sights(now);
         let live = self.state.live.load();
-        let first = live.tiers.first();
-        let weights = first.iter().flat_map(|tier| tier.backends.iter().zip(&tier.weights));
+        let weights = live.first_choice().flat_map(|tier| tier.backends.iter().zip(&tier.weights));
         let weights: HashMap<BackendId, u16> =
             weights.map(|(backend, weight)| (backend.id, *weight)).collect();
         let all: f64 = weights.values().map(|weight| f64::from(*weight)).sum();

@@ -80,6 +80,8 @@ impl Backend {
             }),
             trouble: Trouble::default(),
             departure: DepartureWord::default(),
+            elsewhere: AtomicU32::default(),
+            own: AtomicBool::new(true),
             gone: AtomicBool::new(false),
             idle_connections: AtomicU32::default(),
             _slot: slot,
@@ -126,13 +128,6 @@ impl Backend {
     #[must_use]
     pub fn endpoints(&self) -> Arc<[Endpoint]> {
         Arc::clone(&self.endpoints.load())
-    }
-
-    /// Attempts that hold a lease on it, over all workers.
-    #[must_use]
-    pub fn in_flight(&self) -> u32 {
-        // SeqCst with the limit: see the invariants of the board.
-        self.in_flight.load(Ordering::SeqCst)
     }
 
     /// Grows by one (wrapping) when it goes down, is removed or changes its addresses. A pooled connection
@@ -333,7 +328,7 @@ impl Backend {
     /// Whether it is out of the choice only for having as many leases as it may have.
     pub(in crate::targets) fn is_only_full(&self) -> bool {
         let limit = self.board.limit();
-        limit > 0 && self.in_flight() >= limit && self.serves_pins(self.board.panics())
+        limit > 0 && self.taken() >= limit && self.serves_pins(self.board.panics())
     }
 
     /// Counts one more lease. Whoever keeps an order of loads is told by the caller.

@@ -31,7 +31,7 @@ impl TargetState {
         // one before, and told nobody that its backend has room.
         for backend in self.live.load().backends() {
             locked.refresh(backend);
-            is_met |= backend.in_flight() >= limit;
+            is_met |= backend.taken() >= limit;
         }
         let is_first = is_met && !adaptive.is_met;
         adaptive.is_met |= is_met;

@@ -15,6 +15,7 @@ pub(in crate::targets) mod padded;
 pub(in crate::targets) mod registry;
 pub(in crate::targets) mod scale_signal;
 pub(in crate::targets) mod settled;
+pub(in crate::targets) mod sharing;
 pub(in crate::targets) mod status;
 pub(in crate::targets) mod tally;
 pub(in crate::targets) mod target_state;

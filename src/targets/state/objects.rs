@@ -82,6 +82,10 @@ pub struct Backend {
     pub(in crate::targets) detail: Mutex<Detail>,
     pub(in crate::targets) trouble: Trouble,
     pub(in crate::targets) departure: DepartureWord,
+    /// What of `in_flight` is other nodes'.
+    pub(in crate::targets) elsewhere: AtomicU32,
+    /// This node prefers it.
+    pub(in crate::targets) own: AtomicBool,
     /// No config has it any more.
     pub(in crate::targets) gone: AtomicBool,
     /// Idle connections to it in the pools of all workers: their shared credit. Only the pools write it, far from what picks

@@ -71,6 +71,12 @@ impl Live {
     pub(in crate::targets) fn backends(&self) -> impl Iterator<Item = &Arc<Backend>> {
         self.tiers.iter().flat_map(|tier| tier.backends.iter())
     }
+
+    /// The tiers of the first choice: several where nodes share backends, those that this one prefers and the others.
+    pub(in crate::targets) fn first_choice(&self) -> impl Iterator<Item = &Tier> {
+        let group = self.tiers.first().map(|tier| tier.group);
+        self.tiers.iter().filter(move |tier| Some(tier.group) == group)
+    }
 }
 
 /// The live state of a target; it survives reloads.
@@ -400,7 +406,7 @@ impl TargetState {
     }
 
     /// Swaps in the live set that follows from the members' states, then wakes whoever waits for it.
-    fn rebuild(&self, members: &mut Members, now: Tick) {
+    pub(super) fn rebuild(&self, members: &mut Members, now: Tick) {
         let is_awaited =
             |member: &&Member| member.state == BackendState::Up && member.backend.health() == Health::Unknown;
         let unknown = members.all.iter().filter(is_awaited).count();

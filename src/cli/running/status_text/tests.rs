@@ -41,6 +41,8 @@ fn backend(name: &str, state: &str, source: &str, reason: &str) -> BackendReport
         priority: 0,
         zone: None,
         active: 2,
+        elsewhere: 0,
+        is_own: None,
         idle_connections: 3,
         traffic: TrafficReport::default(),
         attempts: 1_204,

@@ -13,7 +13,9 @@ use super::resilience::{BREAKER, HEDGING, OUTLIER, QUEUE, RETRIES};
 use crate::config::model::route::{DotSegments, EncodedSlash};
 use crate::config::model::tls::offers::{CipherSuite, KeyGroup};
 use crate::config::model::tls::{AlpnProtocol, ClientAuth, ExpiredList, TlsVersion, UnknownSni};
-use crate::config::model::{BackendState, Balance, Forwarded, HashKey, Portion, SendProxy, UpstreamProtocol};
+use crate::config::model::{
+    BackendState, Balance, Forwarded, HashKey, OwnerMode, Portion, SendProxy, UpstreamProtocol,
+};
 use crate::config::raw::bounds::{
     BOUND, CONNECTIONS_MAX, COUNT_MAX, DAY, HOUR, IN_FLIGHT_MAX, INTERVAL_MIN, MILLISECOND, MONTH,
     PRIORITY_MAX,
@@ -76,6 +78,12 @@ pub(in crate::config::raw) const TARGET: Shape = Shape {
         .or("125%"),
         key("slow_start", OrOff(&Time(MILLISECOND, HOUR)), "How long until a backend has its full share.")
             .or("off"),
+        key(
+            "owner",
+            Choice(|| names(OwnerMode::ALL)),
+            "How nodes of a cluster share backends: `soft` has each prefer its own. With `max_in_flight`.",
+        )
+        .or("shared"),
         key("sticky", OrOff(&Group(&STICKY)), "A cookie keeps each client on one backend. For `http` only.")
             .or("off"),
         key(

@@ -335,7 +335,7 @@ fn what_loads_is_never_refused() {
     values.extend(["connect", "Reset", "502-504", "p95", "20"].map(Value::from));
     values.extend([503, 599, 9_000].map(Value::from));
     values.extend(
-        ["required", "1.3", "TLSv1.2", "5%", "125%", "{status}", "LeastConn", "query", "drain"]
+        ["required", "1.3", "TLSv1.2", "5%", "125%", "{status}", "LeastConn", "query", "drain", "soft"]
             .map(Value::from),
     );
     let mut loaded = BTreeSet::new();

@@ -133,6 +133,7 @@ pub(super) fn web_with(path: &str, value: Value) -> Value {
         "targets.<name>.tls.client_auth" => target["tls"]["client_ca"] = ca.into(),
         "targets.<name>.upstream_tls.client_key" => target["upstream_tls"]["client_cert"] = cert.into(),
         "targets.<name>.timeouts.tls" => target["upstream_tls"] = json!({}),
+        "targets.<name>.owner" => target["max_in_flight"] = 1.into(),
         "targets.<name>.bounded_load" => target["balance"] = "ring_hash".into(),
         "servers" => web.as_object_mut().unwrap().retain(|_, _| false),
         "access_log.format" | "access_log.sample" => web["access_log"]["path"] = "stdout".into(),

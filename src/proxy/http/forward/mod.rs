@@ -43,7 +43,7 @@ pub async fn forward<E: Edge>(forwarding: &mut Forwarding<'_, E>) -> Result<Box<
         Pick::None(cause) => return Err(cause),
     };
     loop {
-        let pick = PickNote::new(lease.backend().in_flight(), lease.is_trial());
+        let pick = PickNote::new(lease.backend().taken(), lease.is_trial());
         forwarding.record.attempt(lease.backend().id, lease.picked()).pick = pick;
         if let Some(alarm) = &forwarding.effort.alarm {
             alarm.begin_attempt(lease.picked());

@@ -379,6 +379,6 @@ impl Drop for DatagramRelay {
 
 fn note_attempt(record: &mut Record, lease: &Lease, now: Tick) {
     let attempt = record.attempt(lease.backend().id, lease.picked());
-    attempt.pick = PickNote::new(lease.backend().in_flight(), lease.is_trial());
+    attempt.pick = PickNote::new(lease.backend().taken(), lease.is_trial());
     (attempt.connected, attempt.sent) = (now, now);
 }

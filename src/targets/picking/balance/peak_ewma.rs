@@ -42,7 +42,7 @@ impl PeakEwma {
     fn sooner(&self, draw: &Draw<'_>) -> Option<usize> {
         let outlook = |place: usize| {
             let (backend, weight) = (draw.tier.backends.get(place)?, draw.tier.weights.get(place)?);
-            Some(backend.answers().outlook(backend.in_flight(), *weight, draw.ask.now))
+            Some(backend.answers().outlook(backend.taken(), *weight, draw.ask.now))
         };
         self.0.better(draw, |one, other| match (outlook(one), outlook(other)) {
             (Some(one), Some(other)) => one.beats(&other),

@@ -88,7 +88,7 @@ impl Algorithm for RingHash {
                 continue;
             };
             let total = draw.board.total();
-            if admits(backend.in_flight(), total, weight, self.total_weight, percent) {
+            if admits(backend.taken(), total, weight, self.total_weight, percent) {
                 return Some(place);
             }
             spare = spare.or(Some(place));
