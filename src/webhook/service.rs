@@ -1,7 +1,7 @@
 //! Reads what is told, makes messages of it, and has them sent. All of it on one thread of its own, so that nothing else waits for
 //! a receiver, and nothing is missed because others are busy.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ mod shared;
 
 /// Events that are taken in at a time.
 const BATCH: usize = 512;
+/// After which time the store is told again what it could not be.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How long those that are being sent have when the process drains.
 const GRACE: Duration = Duration::from_millis(250);
 
@@ -78,6 +80,12 @@ pub(super) struct WebhookService {
     stored: HashMap<u64, StoredMessage>,
     /// Who does not wait any more for which of them, and nobody could be told.
     undone: Vec<(String, Vec<String>)>,
+    /// Those that were sent last.
+    finished: VecDeque<String>,
+    /// There are messages that nobody sends.
+    is_behind: bool,
+    /// What this node has told to be down while it was none of the cluster.
+    told_alone: BTreeSet<String>,
 }
 
 /// What was told before this is told no more, in milliseconds since 1970.
@@ -116,6 +124,9 @@ impl WebhookService {
             role_before: TellingRole::Alone,
             stored: HashMap::new(),
             undone: Vec::new(),
+            finished: VecDeque::new(),
+            is_behind: false,
+            told_alone: BTreeSet::new(),
         };
         service.follow();
         service.take_over(kept.waiting);
@@ -175,6 +186,8 @@ impl WebhookService {
                 Ok(()) = self.config.changed() => self.follow(),
                 Some(ended) = self.attempts.join_next_with_id() => self.settle(ended),
                 () = sleep(due.unwrap_or_default().since(now())), if due.is_some() => {}
+                // What the store could not be told it is told again.
+                () = sleep(AGAIN), if self.is_behind || !self.undone.is_empty() => self.meet().await,
             }
         }
     }
@@ -253,10 +266,16 @@ impl WebhookService {
             other => WebhookEvent::named(other.name()),
         };
         let Some(kind) = kind else { return };
-        let (object, telling) = (event.object(), Telling::of(kind, event));
+        let (object, mut telling) = (event.object(), Telling::of(kind, event));
         self.believe(step);
-        if matches!(telling, Telling::State { .. }) && self.role() == TellingRole::Other {
-            return;
+        if let Telling::State { object, is_down } = &telling
+            && self.role() == TellingRole::Other
+        {
+            // Only what it alone has told.
+            if *is_down || !self.told_alone.remove(object) {
+                return;
+            }
+            telling = Telling::Own;
         }
         if !self.is_news(kind, object.as_deref(), step) {
             return;
@@ -322,9 +341,7 @@ impl WebhookService {
     /// Where events were missed, by this node or another: tells what is otherwise than was told last, for this `reason`.
     async fn compare(&mut self, latest: u64, reason: &str, step: &mut WebhookStep) {
         self.believe(step);
-        if self.role() == TellingRole::Other {
-            return;
-        }
+        let is_other = self.role() == TellingRole::Other;
         let Some(snapshot) = self.reloader.snapshots.current() else { return };
         for target in &snapshot.targets {
             let each = target.backends.iter().filter_map(|backend| {
@@ -347,12 +364,16 @@ impl WebhookService {
             }
             for (object, events, is_down) in found {
                 let kind = events[usize::from(is_down)];
+                if is_other && (is_down || !self.told_alone.remove(&object)) {
+                    continue;
+                }
                 if !self.is_told_otherwise(&object, is_down).await || !self.is_news(kind, Some(&object), step)
                 {
                     continue;
                 }
                 let (reason, time_ms) = (reason.to_owned(), now_ms());
-                let telling = Telling::State { object: object.clone(), is_down };
+                let state = Telling::State { object: object.clone(), is_down };
+                let telling = if is_other { Telling::Own } else { state };
                 let message = WebhookMessage {
                     id: format!("{}-{object}", self.history.name(latest)),
                     event: kind.name().to_owned(),

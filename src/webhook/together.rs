@@ -194,7 +194,9 @@ impl SharedHooks {
                 ToldOf::State(object, is_down) => {
                     let name = format!("{TOLD}{object}");
                     let there = view.rows.get(&name).and_then(|row| rows::read::<ToldRow>(&row.value));
-                    if there.is_some_and(|there| there.is_down == is_down) {
+                    // What is there since receivers were told otherwise, by who could ask nobody, is no word of it.
+                    let is_since = view.rows.changed(&name) > self.known;
+                    if is_since && there.is_some_and(|there| there.is_down == is_down) {
                         return Claimed::Told;
                     }
                     (name, rows::write(&ToldRow { is_down, at_ms }))
@@ -239,24 +241,35 @@ impl SharedHooks {
         Some(told.is_down)
     }
 
-    /// Takes over the messages of processes that are gone: this one sends them from now on. Oldest first.
-    pub(super) async fn adopt(&self) -> Vec<(Vec<String>, WebhookMessage)> {
+    /// Takes over messages that nobody sends: those of this process that are not among its `own` ids, since it was not told that they were written; and for who
+    /// `is_first` those of processes that are gone. Oldest first; false: there are more.
+    pub(super) async fn adopt(
+        &self,
+        own: &HashSet<String>,
+        is_first: bool,
+    ) -> (Vec<(Vec<String>, WebhookMessage)>, bool) {
         let view = self.node.view();
         let there: HashSet<String> = view.nodes().into_iter().map(|node| node.row.boot).collect();
-        let orphans = view.rows.all::<MessageRow>(MESSAGES).filter(|(_, row)| !there.contains(&row.boot));
+        let is_orphan = |id: &str, row: &MessageRow| match row.boot == self.node.boot() {
+            true => !own.contains(id),
+            false => is_first && !there.contains(&row.boot),
+        };
+        let orphans = view.rows.all::<MessageRow>(MESSAGES).filter(|(id, row)| is_orphan(id, row));
         let orphans: Vec<(String, MessageRow)> =
             orphans.map(|(id, row)| (format!("{MESSAGES}{id}"), row)).collect();
-        let mut adopted = Vec::new();
+        let (mut adopted, mut is_whole) = (Vec::new(), true);
         for (name, waiting) in orphans {
             let conditions = vec![row(name.clone(), view.rows.changed(&name))];
             let own = MessageRow { boot: self.node.boot().to_owned(), ..waiting };
             let changes = vec![RowChange::put(name, rows::write(&own))];
             if let Ok(Committed::Done(_)) = self.commit(Transaction { conditions, changes }).await {
                 adopted.push((own.to, own.message));
+            } else {
+                is_whole = false;
             }
         }
         adopted.sort_by_key(|(_, message)| message.time_ms);
-        adopted
+        (adopted, is_whole)
     }
 
     /// These do not wait any more for the message of this id. False: nobody could be told.

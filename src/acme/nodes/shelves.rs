@@ -1,5 +1,6 @@
 //! What one node has of authorities, and all are to have: certificates, accounts, and what was asked for.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
@@ -53,8 +54,8 @@ pub(in crate::acme) struct SharedShelves {
     known: Mutex<Revision>,
     /// Who writes that row: one after the other.
     turn: Turn<()>,
-    /// The row that could not be read, as it was then: so that it is told once.
-    unread: Mutex<Option<(String, Revision)>>,
+    /// Rows that could not be read, as they were then: so that each is told once.
+    unread: Mutex<HashMap<String, Revision>>,
 }
 
 /// What of the cluster decides about orders.
@@ -108,10 +109,9 @@ impl SharedShelves {
     }
 
     fn tell_unread(&self, known: &KnownRows, name: &str, why: &str) {
-        let now = Some((name.to_owned(), known.changed(name)));
-        let mut told = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told != now {
-            *told = now;
+        let (mut told, now) =
+            (self.unread.lock().unwrap_or_else(PoisonError::into_inner), known.changed(name));
+        if told.insert(name.to_owned(), now) != Some(now) {
             events::secret_unread(name, why);
         }
     }
@@ -142,8 +142,8 @@ impl SharedShelves {
         let name = format!("{CERTIFICATES}{}/{}", shelf.name(), shelf.file(order));
         let is_there = view.rows.get(&name).is_some();
         let row: Option<CertificateRow> = self.read(&view.rows, &name);
-        if row.is_none() && is_there {
-            // With another key it is somebody else's.
+        if row.is_none() && is_there && self.duty(shelf.name()) != OrderDuty::Own {
+            // It may be sealed with a key that this node does not have yet. Who orders has the last word.
             return None;
         }
         let (ours, theirs) = (shown.map(CertificateRank::of), row.as_ref().map(|row| row.rank));

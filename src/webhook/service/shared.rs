@@ -1,10 +1,15 @@
 //! The part that has to do with other nodes: what is told once, whichever of them finds it.
 
+use std::collections::HashSet;
+
 use super::super::message::WebhookMessage;
 use super::super::telling::{StoredMessage, Telling};
 use super::super::together::{Claimed, SharedHooks, TellingRole, ToldOf};
 use super::{DropReason, WebhookService, WebhookStep, oldest_told};
 use crate::reload::begun::now_ms;
+
+/// Ids that are remembered of messages that were sent.
+const FINISHED: usize = 1_000;
 
 impl WebhookService {
     /// The same as one of several nodes.
@@ -26,7 +31,10 @@ impl WebhookService {
     /// Comes to believe what receivers were told by others.
     pub(super) fn believe(&mut self, step: &mut WebhookStep) {
         let told = self.shared.as_mut().map(SharedHooks::told).unwrap_or_default();
-        told.iter().for_each(|(object, is_down)| self.told.set(object, *is_down));
+        for (object, is_down) in &told {
+            self.told.set(object, *is_down);
+            self.told_alone.remove(object);
+        }
         step.told.extend(told);
     }
 
@@ -38,21 +46,25 @@ impl WebhookService {
         self.tell_done().await;
         let role = self.role();
         let before = std::mem::replace(&mut self.role_before, role);
-        if role != TellingRole::First {
+        if role == TellingRole::Alone {
             return;
         }
-        let adopted = match &self.shared {
-            Some(shared) => shared.adopt().await,
-            None => Vec::new(),
-        };
-        for (to, message) in adopted {
-            self.adopt(to, message);
+        let own: HashSet<String> = self.stored.values().map(|stored| stored.id.clone()).collect();
+        if let Some(shared) = &self.shared {
+            let (adopted, is_whole) = shared.adopt(&own, role == TellingRole::First).await;
+            self.is_behind = !is_whole;
+            for (to, message) in adopted {
+                self.adopt(to, message);
+            }
         }
-        if before != TellingRole::First {
+        if before != role {
             let mut step = WebhookStep::default();
             let latest = self.history.latest();
             self.compare(latest, "found so by the node that tells from now on", &mut step).await;
             self.keep(step);
+        }
+        if role != TellingRole::First {
+            return;
         }
         if let (Some(shared), Some(snapshot)) = (&self.shared, self.reloader.snapshots.current()) {
             let is_there = |object: &str| {
@@ -66,6 +78,11 @@ impl WebhookService {
 
     /// Sends what a process has left that is gone, to those of its receivers that there are.
     fn adopt(&mut self, to: Vec<String>, message: WebhookMessage) {
+        if self.finished.contains(&message.id) {
+            // Its row came to be seen when it had been sent.
+            self.undone.push((message.id, to));
+            return;
+        }
         let known = self.receivers.identities();
         let (id, is_late) = (message.id.clone(), message.time_ms < oldest_told());
         let (stay, gone): (Vec<String>, Vec<String>) =
@@ -83,6 +100,9 @@ impl WebhookService {
 
     /// Has a message sent that lies in the store.
     fn queue_stored(&mut self, message: WebhookMessage, to: Vec<String>, is_kept: bool) {
+        if to.is_empty() {
+            return;
+        }
         let mut step = WebhookStep::default();
         let number = self.next_number;
         let stored = StoredMessage { id: message.id.clone(), is_kept, left: to.clone() };
@@ -112,6 +132,12 @@ impl WebhookService {
             return;
         };
         if self.role() == TellingRole::Alone {
+            if let Telling::State { object, is_down } = &telling {
+                match is_down {
+                    true => drop(self.told_alone.insert(object.clone())),
+                    false => drop(self.told_alone.remove(object)),
+                }
+            }
             self.queue(to, message, step);
             return;
         }
@@ -130,8 +156,13 @@ impl WebhookService {
             stored.left.retain(|other| other != receiver);
             self.undone.push((stored.id.clone(), vec![receiver.clone()]));
             let is_kept = stored.is_kept;
-            if stored.left.is_empty() {
-                self.stored.remove(number);
+            if stored.left.is_empty()
+                && let Some(stored) = self.stored.remove(number)
+            {
+                self.finished.push_back(stored.id);
+                if self.finished.len() > FINISHED {
+                    self.finished.pop_front();
+                }
             }
             is_kept
         });
