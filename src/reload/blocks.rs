@@ -130,6 +130,11 @@ impl Blocks {
         self.kept.state().generation()
     }
 
+    /// Whether this node has changed something for itself.
+    pub(super) fn has_own(&self) -> bool {
+        self.kept.state().has_own()
+    }
+
     /// Takes back what this node has changed for itself. Says whether it has.
     pub(super) fn end_own(&self) -> bool {
         if !self.kept.end_own() {

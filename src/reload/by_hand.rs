@@ -87,6 +87,8 @@ impl RunningConfig {
 
     async fn change_once(&self, ask: HandAsk) -> Result<HandChange, HandFault> {
         let mut last = self.last.lock().await;
+        // It may have come to be one of the cluster meanwhile.
+        self.may_reach(ask.reach).map_err(|()| HandFault::Shared)?;
         let outcome = self.change_in_turn(&mut last.force, ask).await;
         self.show(&last.force);
         outcome

@@ -305,6 +305,10 @@ impl KeptOverlay {
                 return Err(Unkept::because(reason.as_str()).into());
             }
             let (stored, with) = wanted(&state)?;
+            if reach == StoreReach::Own && state.is_forgotten {
+                // Nobody would know what to go back to.
+                return Err(Unkept::because("what the cluster has of it is not known").into());
+            }
             if reach == StoreReach::Own && state.is_shared {
                 let mut state = state;
                 let before = std::mem::replace(&mut state.stored, stored);
@@ -438,6 +442,12 @@ impl OverlayState {
             }
         }
         entries
+    }
+
+    /// Whether this node has changed something for itself.
+    #[must_use]
+    pub fn has_own(&self) -> bool {
+        self.common.is_some()
     }
 
     /// Nothing is stored, and that is known.

@@ -65,7 +65,7 @@ impl ScaleWatches {
 }
 
 fn load(target: &Target) -> ScaleLoad {
-    let in_flight = target.backends.iter().map(|backend| u64::from(backend.in_flight())).sum();
+    let in_flight = target.backends.iter().map(|backend| u64::from(backend.taken())).sum();
     let room = target.serving() as u64 * u64::from(target.limit().unwrap_or(0));
     ScaleLoad { queued: target.waiting() as u64, in_flight, room }
 }

@@ -1,6 +1,7 @@
 //! Backends of few places each that several nodes share.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fake_backend::{Behaviour, Running};
@@ -99,5 +100,39 @@ fn who_has_none_free_of_its_own_takes_those_that_it_believes_free_and_no_others(
             let (_, target) = node.ask("GET /api/v1/targets/web", b"");
             target["backends"].as_array().unwrap().iter().all(|backend| backend["elsewhere"] == 0)
         })
+    });
+}
+
+/// A node whose queue is never empty lets go of what another one prefers and needs.
+#[test]
+fn who_always_has_somebody_waiting_gives_the_others_theirs_when_these_need_them() {
+    if !is_there() {
+        return;
+    }
+    let (etcd, backends) = (Etcd::start(1), fakes(COUNT));
+    let [first, second] = start(&etcd, &backends, ", owner: soft");
+    eventually("each prefers some", || owned(&first) + owned(&second) == COUNT as f64);
+    let busy = Behaviour::default().latency(Duration::from_millis(50));
+    backends.iter().for_each(|backend| backend.behave(busy.clone()));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..COUNT * 3 {
+            scope.spawn(|| {
+                let mut client = Client::connect(first.address("web"));
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(client.get("/").status, 200);
+                }
+            });
+        }
+        eventually("it has all, and more that wait", || {
+            let (active, waiting) = load(&first);
+            active == COUNT as u64 && waiting > 0
+        });
+        // They are asked one after the other: each comes to its turn, as the first one's queue never does.
+        let mut client = Client::connect(second.address("web"));
+        for _ in 0..5 {
+            assert_eq!(client.get("/").status, 200);
+        }
+        is_over.store(true, Ordering::Relaxed);
     });
 }

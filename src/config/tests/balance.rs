@@ -222,6 +222,14 @@ fn who_owns_backends_needs_a_limit_beyond_which_it_takes_others() {
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("`owner: soft` is for targets with `max_in_flight`"), "{said:?}");
     }
+    for (keys, why) in [
+        ("owner: soft, max_in_flight: adaptive", "needs a number"),
+        ("owner: soft, max_in_flight: 1, balance: maglev", "its own backends"),
+        ("owner: soft, max_in_flight: 1, balance: first", "its own backends"),
+    ] {
+        let said = messages(&web(keys), &Flags::default());
+        assert!(said.len() == 1 && said[0].contains(why), "{said:?}");
+    }
     for (keys, owner) in [
         ("owner: soft, max_in_flight: 2", OwnerMode::Soft),
         ("owner: shared", OwnerMode::Shared),

@@ -10,7 +10,7 @@ use crate::config::effective::{EffectiveRows, number_of};
 use crate::config::error::{Wrong, quoted};
 use crate::config::model::{Balance, HashKey, OwnerMode, Policy, Portion, Protocol, Sticky};
 use crate::config::origin::{Field, Origin, Spot, Written};
-use crate::config::raw::{RawBackend, RawSticky, RawTarget, Secret, strong};
+use crate::config::raw::{InFlight, RawBackend, RawSticky, RawTarget, Secret, strong};
 use crate::config::report::Report;
 use crate::config::units::show_duration;
 
@@ -62,17 +62,29 @@ pub(super) fn policy(
     let owner = rows.settle(path("owner"), raw.policy.owner.as_ref(), default.owner, |owner| {
         name_of(OwnerMode::ALL, *owner).to_owned()
     });
-    refuse_ownerless(raw, report);
+    refuse_ownerless(raw, algorithm, report);
     Policy { algorithm, hash_key, bounded_load, slow_start, owner, zone: default.zone }
 }
 
 /// Who prefers a backend that is never full never takes another one.
-fn refuse_ownerless(raw: &RawTarget, report: &mut Report) {
+fn refuse_ownerless(raw: &RawTarget, algorithm: Balance, report: &mut Report) {
     let Some(written) = raw.policy.owner.as_ref().filter(|owner| owner.value == OwnerMode::Soft) else {
         return;
     };
-    let is_limited = matches!(raw.resilience.max_in_flight, Some(Written { value: Some(_), .. }));
-    if !is_limited {
+    let limit = raw.resilience.max_in_flight.as_ref().and_then(|limit| limit.value.as_ref());
+    if algorithm.is_hash() || algorithm == Balance::First {
+        let message = format!(
+            "`owner: soft` has no use with `balance: {}`: each node would choose among its own backends",
+            name_of(Balance::ALL, algorithm)
+        );
+        report.spot(&written.spot, message).note("set `balance: least_connections`, or `owner: shared`");
+    }
+    if matches!(limit, Some(InFlight::Adaptive)) {
+        let message = "`owner: soft` needs a number for `max_in_flight`: what each node finds out by itself says nothing of the others";
+        report
+            .spot(&written.spot, message)
+            .note("set `max_in_flight` to how many requests a backend takes at once");
+    } else if limit.is_none() {
         let message = format!(
             "`owner: soft` is for targets with `max_in_flight`, and {} has none",
             quoted(&raw.name.value)

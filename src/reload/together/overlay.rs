@@ -55,6 +55,10 @@ impl RunningConfig {
             self.blocks.forget_stored();
             together.cached.store(0, Ordering::Relaxed);
         }
+        if self.blocks.has_own() {
+            // That holds until it is one of them again, whatever it hears of them.
+            return;
+        }
         let generation = SharedOverlay::generation(&view.rows);
         if generation == 0 {
             if view.standing == Standing::Member && view.rows.revision() > 0 {
