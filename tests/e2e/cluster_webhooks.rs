@@ -200,6 +200,7 @@ fn without_a_store_each_node_tells_what_it_finds() {
     }
     nodes.backends[0].restart().unwrap();
     nodes.all_find(0, "up");
-    eventually("that it is up is told once again", || nodes.told().len() == 3);
-    assert_eq!(nodes.told()[2], "backend_up web/b0");
+    // By the one that tells for all; and by the other one, if it hears of it before it hears that all were told.
+    eventually("that it is up is told", || nodes.told().len() > 2);
+    assert!(nodes.told()[2..].iter().all(|told| told == "backend_up web/b0"), "{:?}", nodes.told());
 }
