@@ -196,7 +196,9 @@ async fn say(together: &Together, view: &ClusterView, targets: &[Arc<Target>], s
         return;
     }
     let Some(lease) = together.node.lent().filter(|_| view.standing == Standing::Member) else { return };
-    let turn = said.as_ref().map_or(0, |said| said.row.turn).max(known.map_or(0, |row| row.turn)) + 1;
+    let before = said.as_ref().map_or(0, |said| said.row.turn).max(known.map_or(0, |row| row.turn));
+    // Whoever else has written there may have written anything.
+    let turn = before.wrapping_add(1);
     let row = BusyRow { turn, backends, waiting };
     let conditions = vec![RowCondition { name: name.clone(), changed: view.rows.changed(&name) }];
     let changes = vec![RowChange::Put { name, value: rows::write(&row), lease: Some(lease) }];
