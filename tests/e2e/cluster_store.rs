@@ -179,24 +179,38 @@ fn etcd_conforms_with_tls_and_certificates_of_clients() {
     }
 }
 
+/// Who has this row, asked until there is an answer.
+async fn holder<S: ClusterStore>(store: &S, row: &str) -> Vec<u8> {
+    let asked = async {
+        loop {
+            match store.list(row, ListedFrom::Majority).await {
+                Ok(listing) => return listing.rows[0].value.to_vec(),
+                Err(StoreFault::Unreachable(_)) => {}
+                Err(fault) => panic!("{fault}"),
+            }
+        }
+    };
+    timeout(PATIENCE, asked).await.expect("an answer in time")
+}
+
 /// Claims so many numbers, each the first that nobody has, and says which.
 async fn claim<S: ClusterStore>(store: &S, who: &str, times: usize) -> Vec<u32> {
-    let (mut number, mut claimed) = (0, Vec::new());
+    let (mut number, mut claimed) = (1, Vec::new());
     while claimed.len() < times {
-        number += 1;
         let row = format!("claim/{number:05}");
         match store.commit(transaction(&[(&row, 0)], &[RowChange::put(&row, who)])).await {
             Ok(Committed::Done(_)) => claimed.push(number),
-            Ok(Committed::Conflict) => {}
-            // It is not known whether that was done: whoever looks finds out.
-            Err(StoreFault::Unreachable(_)) => {
-                let listing = store.list(&row, ListedFrom::Majority).await.unwrap();
-                if listing.rows.first().is_some_and(|found| found.value == who.as_bytes()) {
+            Ok(Committed::Conflict) => {
+                // It may be our own: what was not known to be done may be done later.
+                if holder(store, &row).await == who.as_bytes() {
                     claimed.push(number);
                 }
             }
+            // It is not known whether that was or will be done: who asks again finds out.
+            Err(StoreFault::Unreachable(_)) => continue,
             Err(fault) => panic!("{fault}"),
         }
+        number += 1;
     }
     claimed
 }

@@ -12,6 +12,7 @@ use evenkeel::config::model::{
 use evenkeel::message::{BackendId, Cause};
 use evenkeel::targets::{BackendStatus, Health};
 use evenkeel::telemetry::cells::BackendReading;
+use evenkeel::tick::Tick;
 use evenkeel::worker::Ended;
 use fake_backend::{Fake, Running};
 
@@ -64,9 +65,11 @@ pub fn status(keel: &Keel, nth: usize) -> BackendStatus {
     keel.server.targets()[0].status()[nth].clone()
 }
 
-/// Waits until the `nth` backend is in this state.
+/// Waits until the `nth` backend is in this state, and until requests are picked for accordingly.
 pub fn until(keel: &Keel, nth: usize, health: Health) -> BackendStatus {
     eventually(health.as_str(), || status(keel, nth).health == health);
+    // Its status says so a moment before it is in or out. Whoever asks for the whole waits for who is changing it.
+    keel.server.targets()[0].overview(Tick::ZERO);
     status(keel, nth)
 }
 
