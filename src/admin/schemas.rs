@@ -185,7 +185,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     (
         "Name",
         "name:string asked_as:string addresses:[string] lacked:[string] left_out:integer ttl_ms:integer? answered_ms:integer? \
-         answered_age_ms:integer? trouble:NameTrouble?",
+         answered_age_ms:integer? trouble:NameTrouble? asked_by:string?",
     ),
     ("NameTrouble", "reason:string since_ms:integer age_ms:integer"),
     ("Copies", "chosen:integer answered:integer by_cause:{integer}"),

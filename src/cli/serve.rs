@@ -154,6 +154,8 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             control.spawn(again("the cluster's config", async move || sharing.follow_cluster().await));
             let probed = Arc::clone(&running);
             control.spawn(again("what nodes find of backends", async move || probed.follow_health().await));
+            let naming = Arc::clone(&running);
+            control.spawn(again("names that nodes share", async move || naming.share_names().await));
             let ticketing = Arc::clone(&running);
             control.spawn(again("ticket keys of all nodes", async move || ticketing.follow_tickets().await));
             let limiting = Arc::clone(&running);

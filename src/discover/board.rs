@@ -1,5 +1,7 @@
 //! What is known of all names, and the tasks that ask.
 
+mod sharing;
+
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +42,8 @@ const TOLD: usize = 3;
 ///
 /// 1. A name is there from when a config is read that has it until long after no config in force has it any more.
 /// 2. A name of the config in force has one task, which alone takes in answers about it, in their order, and only those that were asked for as the
-///    config in force says. One that has none yet is asked for as the config says that would bring it, so a config that is refused changes nothing.
+///    config in force says; or another node that asks for it, and is what that one tells. One that has neither yet is asked for as the config says that
+///    would bring it, so a config that is refused changes nothing.
 /// 3. Whoever has read `changes` and then asks what was found finds at least what that number stands for: the number grows after the
 ///    addresses have changed, under the same lock.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ struct Inner {
     names: Mutex<Names>,
     /// Grows with every change of any set of addresses.
     changes: watch::Sender<u64>,
+    /// Grows with everything that other nodes may want to know.
+    found: watch::Sender<u64>,
     /// Who asks; another one has all names asked for again.
     asker: watch::Sender<Arc<NameAsker>>,
     /// Where the system says who is asked.
@@ -74,8 +79,12 @@ struct Names {
 #[derive(Debug, Default)]
 struct NameEntry {
     known: KnownName,
-    /// `None`: nobody asks, because no config in force has it, or does not have it yet.
+    /// `None`: nobody asks here, because no config in force has it, or does not have it yet, or because another node does.
     task: Option<Task>,
+    /// The node that asks for it.
+    by: Option<Arc<str>>,
+    /// What all nodes know of it has been taken over since this one is one of them.
+    was_told: bool,
     /// Since when no config in force has it any more; `None`: one has it, or will.
     left: Option<Tick>,
 }
@@ -106,6 +115,7 @@ impl Discovery {
             clock,
             names: Mutex::new(names),
             changes: watch::Sender::new(0),
+            found: watch::Sender::new(0),
             asker: watch::Sender::new(Arc::new(asker)),
             system: system.to_owned(),
         };
@@ -122,7 +132,7 @@ impl Discovery {
             let mut names = self.inner.names();
             for question in loaded.questions() {
                 let entry = names.all.entry(question.canonical()).or_default();
-                if entry.task.is_none() && !entry.known.was_asked() {
+                if !entry.is_followed() && !entry.known.was_asked() {
                     entry.left = None;
                     unasked.push(question.canonical());
                 }
@@ -144,7 +154,7 @@ impl Discovery {
                 // An error: it has panicked, which has been told.
                 let Ok((outcome, question)) = done else { continue };
                 let mut names = self.inner.names();
-                if let Some(entry) = names.all.get_mut(&question).filter(|entry| entry.task.is_none()) {
+                if let Some(entry) = names.all.get_mut(&question).filter(|entry| !entry.is_followed()) {
                     self.inner.note(entry, &question, outcome, config);
                 }
             }
@@ -177,14 +187,14 @@ impl Discovery {
         let mut names = self.inner.names();
         let wanted: HashSet<&DnsQuestion> = questions.iter().collect();
         for (_, entry) in names.all.iter_mut().filter(|(name, _)| !wanted.contains(name)) {
-            entry.task = None;
+            (entry.task, entry.by, entry.was_told) = (None, None, false);
             entry.left.get_or_insert(now);
         }
         names.forget(now);
         for question in &questions {
             let entry = names.all.entry(question.clone()).or_default();
             entry.left = None;
-            if entry.task.is_none() {
+            if !entry.is_followed() {
                 entry.task = Some(self.inner.begin(question.clone()));
             }
         }
@@ -237,7 +247,8 @@ impl Discovery {
     pub fn view(&self) -> Vec<NameView> {
         let names = self.inner.names();
         let present = names.all.iter().filter(|(_, entry)| entry.left.is_none());
-        let mut all: Vec<NameView> = present.map(|(question, entry)| entry.known.view(question)).collect();
+        let mut all: Vec<NameView> =
+            present.map(|(question, entry)| entry.known.view(question, entry.by.as_ref())).collect();
         all.sort_by(|one, other| one.question.cmp(&other.question));
         all
     }
@@ -332,19 +343,24 @@ impl Inner {
         let bounds = TtlBounds { min: config.ttl_min, max: config.ttl_max };
         let rules = HoldRules { hold: config.hold, most: config.addresses };
         let known = &mut entry.known;
-        match outcome {
+        let was_good = known.is_good();
+        let (pause, differs) = match outcome {
             Ok(answer) => {
                 let ttl = bounds.bound(answer.ttl);
-                if known.take(question, &NameAnswer { ttl, ..answer }, rules, now) {
-                    self.changes.send_modify(|number| *number += 1);
-                }
-                ttl
+                (ttl, known.take(question, &NameAnswer { ttl, ..answer }, rules, now))
             }
             Err(why) => {
                 known.fail(question, why, now);
-                bounds.after_failures(known.failures())
+                (bounds.after_failures(known.failures()), false)
             }
+        };
+        if differs {
+            self.changes.send_modify(|number| *number += 1);
         }
+        if differs || was_good != known.is_good() || known.failures() == 1 {
+            self.found.send_modify(|number| *number += 1);
+        }
+        pause
     }
 
     /// Looks at what the system says about who is asked.

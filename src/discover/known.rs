@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::answer::NameAnswer;
 use super::merge::{HoldRules, KnownAddress, KnownAddresses};
+use super::shared::{NameAsked, NameFinding, ToldAddresses};
 use crate::config::FoundAddress;
 use crate::config::model::Portion;
 use crate::config::model::discovery::{DnsKind, DnsQuestion};
@@ -30,6 +31,8 @@ pub(super) struct KnownName {
     answered: Option<(Tick, SystemTime)>,
     trouble: Option<(String, SystemTime)>,
     failures: u32,
+    /// The latest answer that this node has asked for, since it was told by another one, was good.
+    is_good: bool,
     good_in_row: u32,
     /// The trouble that people know of, and when they were told.
     told: Option<(String, Tick)>,
@@ -73,7 +76,7 @@ impl KnownName {
         if self.good_in_row >= OVER && self.told.take().is_some() {
             events::name_found_again(question, self.addresses.len());
         }
-        (self.beyond, self.failures) = (merged.beyond, 0);
+        (self.beyond, self.failures, self.is_good) = (merged.beyond, 0, true);
         (self.ttl, self.answered) = (Some(answer.ttl), Some((now, SystemTime::now())));
         if merged.differs() {
             self.found = found(question, &self.addresses).into();
@@ -84,7 +87,7 @@ impl KnownName {
     /// There was no good answer.
     pub(super) fn fail(&mut self, question: &DnsQuestion, why: String, now: Tick) {
         self.failures = self.failures.saturating_add(1);
-        self.good_in_row = 0;
+        (self.good_in_row, self.is_good) = (0, false);
         let is_new = match &self.told {
             None => true,
             Some((before, at)) => *before != why && now.since(*at) >= TOLD_AGAIN,
@@ -97,8 +100,69 @@ impl KnownName {
         self.trouble = Some((why, since));
     }
 
-    /// As it is shown.
-    pub(super) fn view(&self, question: &DnsQuestion) -> NameView {
+    /// Whether the latest answer was good that this node has asked for since it was told.
+    pub(super) fn is_good(&self) -> bool {
+        self.is_good
+    }
+
+    /// Is what another node says that asks for it. Says whether anything differs. Who tells of no address changes nothing.
+    pub(super) fn adopt(&mut self, question: &DnsQuestion, told: &ToldAddresses, now: Tick) -> bool {
+        if told.heard.is_empty() {
+            return false;
+        }
+        let merged = self.addresses.adopt(&told.heard, now);
+        self.trouble = None;
+        if self.told.take().is_some() {
+            events::name_found_again(question, self.addresses.len());
+        }
+        (self.failures, self.is_good, self.beyond) = (0, false, 0);
+        // Once it asks itself it asks at once.
+        (self.ttl, self.answered) = (Some(told.ttl), None);
+        if merged.differs() {
+            self.found = found(question, &self.addresses).into();
+        }
+        merged.differs()
+    }
+
+    /// Brings together what others have known and what it has found itself meanwhile, as if that were the next answer. Says whether anything differs.
+    pub(super) fn join(
+        &mut self,
+        question: &DnsQuestion,
+        told: &ToldAddresses,
+        rules: HoldRules,
+        now: Tick,
+    ) -> bool {
+        if told.heard.is_empty() {
+            return false;
+        }
+        let mut heard = self.addresses.heard();
+        heard.retain(|(_, absent)| absent.is_none());
+        let heard = heard.into_iter().map(|(one, _)| one).collect();
+        let before = self.addresses.clone();
+        self.addresses.adopt(&told.heard, now);
+        let ttl = *self.ttl.get_or_insert(told.ttl);
+        self.addresses.take(&NameAnswer { heard, ttl, ..NameAnswer::default() }, rules, now);
+        let differs = !before.same_for_picks(&self.addresses);
+        if differs {
+            self.found = found(question, &self.addresses).into();
+        }
+        differs
+    }
+
+    /// What it has come to.
+    pub(super) fn finding(&self, question: &DnsQuestion) -> NameFinding {
+        let heard = self.addresses.heard().into_iter().map(|(one, _)| one).collect();
+        let asked = match &self.trouble {
+            Some((why, _)) => NameAsked::Failing(why.clone()),
+            None if self.is_good => NameAsked::Good,
+            None => NameAsked::NotYet,
+        };
+        let known = ToldAddresses { heard, ttl: self.ttl.unwrap_or_default() };
+        NameFinding { question: question.clone(), known, asked }
+    }
+
+    /// As it is shown. `by`: the node that asks for it.
+    pub(super) fn view(&self, question: &DnsQuestion, by: Option<&Arc<str>>) -> NameView {
         let of = |(address, known): (&SocketAddr, &KnownAddress)| KnownView {
             address: if address.port() == 0 { address.ip().to_string() } else { address.to_string() },
             absent: known.absent,
@@ -110,6 +174,7 @@ impl KnownName {
             answered_ms: self.answered.map(|(_, at)| since_1970(at)),
             trouble: self.trouble.as_ref().map(|(why, since)| (why.clone(), since_1970(*since))),
             beyond: self.beyond,
+            asked_by: by.cloned(),
         }
     }
 }

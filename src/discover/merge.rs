@@ -137,6 +137,50 @@ impl KnownAddresses {
         merged
     }
 
+    /// Is what another one tells who knows. One who tells of no address knows none.
+    pub fn adopt(&mut self, told: &[HeardAddress], now: Tick) -> Merged {
+        let mut merged = Merged::default();
+        if told.is_empty() {
+            return merged;
+        }
+        let present: BTreeMap<SocketAddr, &HeardAddress> =
+            told.iter().map(|one| (one.address, one)).collect();
+        self.answered = Some(now);
+        self.all.retain(|address, _| {
+            let stays = present.contains_key(address);
+            merged.left += usize::from(!stays);
+            stays
+        });
+        for (address, one) in present {
+            if let Some(known) = self.all.get_mut(&address) {
+                known.absent = None;
+                merged.is_other |= known.hear(one);
+            } else {
+                merged.added += 1;
+                self.all.insert(address, KnownAddress::of(one));
+            }
+        }
+        merged
+    }
+
+    /// The addresses as they would be heard, with for how long answers have lacked them.
+    #[must_use]
+    pub fn heard(&self) -> Vec<(HeardAddress, Option<Duration>)> {
+        let of = |(address, known): (&SocketAddr, &KnownAddress)| {
+            let KnownAddress { host, priority, weight, absent } = known;
+            let host = Arc::clone(host);
+            (HeardAddress { address: *address, host, priority: *priority, weight: *weight }, *absent)
+        };
+        self.all.iter().map(of).collect()
+    }
+
+    /// Whether these are the same for those who pick.
+    #[must_use]
+    pub fn same_for_picks(&self, other: &KnownAddresses) -> bool {
+        let of = |(address, known): (&SocketAddr, &KnownAddress)| (*address, known.priority, known.weight);
+        self.all.iter().map(of).eq(other.all.iter().map(of))
+    }
+
     /// Has those leave that are too much, since the most may be less than it was: first those that the answer lacks, the longest absent first.
     fn shrink(&mut self, most: usize, merged: &mut Merged) {
         let too_many = self.all.len().saturating_sub(most);

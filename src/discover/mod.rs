@@ -11,6 +11,7 @@ mod known;
 pub mod merge;
 pub mod pace;
 mod servers;
+pub mod shared;
 
 pub use answer::{HeardAddress, NameAnswer, UnheardHost};
 pub use asking::NameAsker;

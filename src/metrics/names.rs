@@ -27,7 +27,7 @@ pub(super) const FAMILIES: &[Family] = &[
     Family::gauge(
         "evenkeel_dns_answered_timestamp_seconds",
         &["kind", "name"],
-        "When the latest good answer came, in seconds since 1970. Not there before the first.",
+        "When the latest good answer came, in seconds since 1970. Not there before the first, and while another node of the cluster asks.",
         |sources, _, out| of_names(sources, out, |name| Some(name.answered_ms? / 1_000)),
     ),
 ];

@@ -1,5 +1,6 @@
 //! What is shown of names whose addresses are backends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::model::discovery::DnsQuestion;
@@ -19,6 +20,8 @@ pub struct NameView {
     pub trouble: Option<(String, u64)>,
     /// Addresses of the latest answer for which there was no room.
     pub beyond: usize,
+    /// The node that asks for it and tells this one; `None`: this one asks itself.
+    pub asked_by: Option<Arc<str>>,
 }
 
 /// One address.

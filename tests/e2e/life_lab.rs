@@ -69,7 +69,7 @@ pub fn status(keel: &Keel, nth: usize) -> BackendStatus {
 pub fn until(keel: &Keel, nth: usize, health: Health) -> BackendStatus {
     eventually(health.as_str(), || status(keel, nth).health == health);
     // Its status says so a moment before it is in or out. Whoever asks for the whole waits for who is changing it.
-    keel.server.targets()[0].overview(Tick::ZERO);
+    let _ = keel.server.targets()[0].overview(Tick::ZERO);
     status(keel, nth)
 }
 

@@ -377,5 +377,6 @@ fn named(asks: &DnsQuestion, name: &NameView, now_ms: u64) -> NameReport {
             since_ms: *since_ms,
             age_ms: age(*since_ms),
         }),
+        asked_by: name.asked_by.as_deref().map(str::to_owned),
     }
 }

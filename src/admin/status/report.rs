@@ -405,6 +405,9 @@ pub struct NameReport {
     pub answered_age_ms: Option<u64>,
     /// Why there was none since; `None`: there was no other.
     pub trouble: Option<NameTroubleReport>,
+    /// The node of the cluster that asks for it and tells this one; `None`: this one asks itself.
+    #[serde(default)]
+    pub asked_by: Option<String>,
 }
 
 /// Why there is no good answer.

@@ -226,10 +226,23 @@ fn section(target: &TargetReport) -> String {
 
 /// A name whose addresses are among the backends.
 fn asked(name: &NameReport) -> String {
-    let NameReport { name, asked_as, addresses, lacked, left_out, ttl_ms, answered_age_ms, trouble, .. } =
-        name;
-    let mut text = match (answered_age_ms, ttl_ms) {
-        (Some(age), Some(ttl)) => {
+    let NameReport {
+        name,
+        asked_as,
+        addresses,
+        lacked,
+        left_out,
+        ttl_ms,
+        answered_age_ms,
+        trouble,
+        asked_by,
+        ..
+    } = name;
+    let mut text = match (asked_by, answered_age_ms, ttl_ms) {
+        (Some(node), ..) => {
+            format!("    {asked_as} {name}: {} addresses, asked for by node {node}", addresses.len())
+        }
+        (None, Some(age), Some(ttl)) => {
             let count = addresses.len();
             format!(
                 "    {asked_as} {name}: {count} addresses, answered {} ago, TTL {}",

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::config::{Flags, load_text};
 use crate::discover::answer::HeardAddress;
+use crate::discover::shared::{NameOrder, ToldAddresses};
 use crate::targets::{Ask, Chance, Pick, Registry, Target, Tried};
 
 /// Own time, which tests let pass.
@@ -166,4 +167,53 @@ async fn a_name_that_no_config_has_any_more_is_forgotten_and_asked_for_no_more()
     sleep(KEPT).await;
     discovery.follow(&other);
     assert!(discovery.expand(&file).loaded.config.targets[0].backends.is_empty());
+}
+
+/// A node that begins again has heard a part; what all know is no less for it, until answers have lacked it for long.
+#[tokio::test(start_paused = true)]
+async fn what_others_know_is_joined_once_and_told_while_they_ask() {
+    let given = |_: &DnsQuestion| answer(1, [1, 3]);
+    let discovery = Discovery::with(own_time, NameAsker::Given(Arc::new(given)), Path::new("/nowhere"));
+    let file = loaded();
+    discovery.meet(&file).await;
+    discovery.follow(&file);
+    let question = discovery.findings()[0].question.clone();
+    let order = |by: Option<&str>, numbers: &[u16]| {
+        let heard = answer(1, numbers.iter().copied()).map(|answer| answer.heard).unwrap_or_default();
+        let told = ToldAddresses { heard, ttl: Duration::from_secs(1) };
+        HashMap::from([(question.clone(), NameOrder { by: by.map(Arc::from), told: Some(told) })])
+    };
+    let known = || discovery.view()[0].addresses.iter().map(|one| one.address.clone()).collect::<Vec<_>>();
+    discovery.order(&order(None, &[1, 2]));
+    assert_eq!(known(), ["10.0.0.1", "10.0.0.2", "10.0.0.3"], "its own and theirs");
+    // Once only: from now on it is the one who knows.
+    discovery.order(&order(None, &[1, 2, 4]));
+    assert_eq!(known().len(), 3);
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(known(), ["10.0.0.1", "10.0.0.3"]);
+    let changes = discovery.changes();
+    discovery.order(&order(Some("b"), &[7]));
+    assert_eq!((known(), changes.has_changed().unwrap()), (vec!["10.0.0.7".to_owned()], true));
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(known(), ["10.0.0.7"], "it asks nobody");
+    assert_eq!(discovery.view()[0].asked_by.as_deref(), Some("b"));
+    // Nobody tells that there are none.
+    discovery.order(&order(Some("b"), &[]));
+    assert_eq!(known(), ["10.0.0.7"]);
+    discovery.order(&HashMap::new());
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        known(),
+        ["10.0.0.1", "10.0.0.3", "10.0.0.7"],
+        "it asks at once, and what it knew stays for a while"
+    );
+    // A config without it forgets who asks.
+    discovery.order(&order(Some("b"), &[7]));
+    let mut other = Loaded::clone(&file);
+    other.config.targets[0].sources.clear();
+    discovery.follow(&other);
+    discovery.order(&order(Some("b"), &[8]));
+    discovery.follow(&file);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(known(), ["10.0.0.1", "10.0.0.3", "10.0.0.7"]);
 }

@@ -14,6 +14,8 @@ mod health;
 mod healthy;
 mod limiting;
 mod limits;
+mod names;
+mod naming;
 mod overlay;
 mod owning;
 mod proposals;

@@ -100,8 +100,21 @@ pub enum AddressFamily {
 
 impl AddressFamily {
     /// Every one with the name it has in a config file.
-    pub const ALL: &'static [(&'static str, AddressFamily)] =
-        &[("any", AddressFamily::Any), ("ipv4", AddressFamily::V4), ("ipv6", AddressFamily::V6)];
+    pub const ALL: &'static [(&'static str, AddressFamily)] = &[
+        (AddressFamily::Any.as_str(), AddressFamily::Any),
+        (AddressFamily::V4.as_str(), AddressFamily::V4),
+        (AddressFamily::V6.as_str(), AddressFamily::V6),
+    ];
+
+    /// Its name there.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            AddressFamily::Any => "any",
+            AddressFamily::V4 => "ipv4",
+            AddressFamily::V6 => "ipv6",
+        }
+    }
 }
 
 /// How DNS is asked.
