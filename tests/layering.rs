@@ -44,7 +44,7 @@ const PURE: &[&str] = &[
     "access/jwt/token", "cache", "compress", "traces/line",
     "proxy/http/h2/hpack", "message/proxy_header", "tls/hello", "acme/limits", "acme/schedule", "acme/nodes/duty",
     "discover/merge", "discover/pace", "discover/answer", "proxy/udp/flows", "proxy/udp/returning",
-    "targets/owners", "cluster/rows", "cluster/membership", "cluster/view",
+    "targets/sharing", "cluster/rows", "cluster/membership", "cluster/view",
 ];
 /// Crates that a decision has no use for.
 const IMPURE_CRATES: &[&str] = &["tokio", "tokio_util", "socket2", "rustix", "rand", "fastrand", "getrandom"];

@@ -8,7 +8,7 @@ use super::alias_routes;
 use super::api::Api;
 use super::block_routes;
 use super::cache_routes;
-use super::cluster;
+use super::cluster::{self, owners};
 use super::config_routes;
 use super::dashboard;
 use super::event_routes;
@@ -276,6 +276,27 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(async move { cluster::drain(&api, &asked, false).await }),
     )
     .giving("Node"),
+    AdminRoute::read("/api/v1/cluster/owners", "Which node prefers which backends (`owner: soft`).", |api, _| {
+        Box::pin(async move { owners::owners(&api) })
+    })
+    .giving("Owners"),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/targets/{target}/backends/{backend}/owner",
+        Operate,
+        "Has a node prefer a backend that nodes share, until somebody says otherwise.",
+        |api, asked| Box::pin(async move { owners::hand(&api, &asked).await }),
+    )
+    .taking_json("OwnerChange")
+    .giving("Owned"),
+    AdminRoute::change(
+        "DELETE",
+        "/api/v1/targets/{target}/backends/{backend}/owner",
+        Operate,
+        "Has it move as nodes have need of it again.",
+        |api, asked| Box::pin(async move { owners::release(&api, &asked).await }),
+    )
+    .giving("Owned"),
     AdminRoute::read(
         "/api/v1/events",
         "The latest events; with Accept: text/event-stream a stream of those to come.",

@@ -86,6 +86,12 @@ pub(super) const FAMILIES: &[Family] = &[
             None
         },
     ),
+    Family::counter(
+        "evenkeel_cluster_owner_moves_total",
+        &[],
+        "Backends with `owner: soft` that this node has moved to where requests come; one of the nodes does that for all.",
+        |sources, _, out| count(sources, out, |of| of.moves),
+    ),
 ];
 
 fn count(

@@ -45,6 +45,8 @@ pub struct ClusterGauges {
     pub current: u64,
     /// Backends that it probes.
     pub probed: usize,
+    /// Backends that it has moved from one node to another.
+    pub moves: u64,
 }
 
 /// What is known beside what workers count.

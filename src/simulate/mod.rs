@@ -20,6 +20,7 @@ mod draw;
 mod engine;
 mod fake;
 mod histogram;
+pub mod nodes;
 mod report;
 mod stock;
 mod workload;

@@ -5,12 +5,12 @@
 //! what HTTP is: every decision is a function of state and a [`crate::tick::Tick`].
 //!
 //! Each folder decides one thing: `state` whether a backend is up, `picking` which one a request gets, `queueing` who holds
-//! a place at one and who waits for it, `resilience` what failures lead to.
+//! a place at one and who waits for it, `resilience` what failures lead to, `sharing` what several nodes are to one another's backends.
 
-pub mod owners;
 pub mod picking;
 pub mod queueing;
 pub mod resilience;
+pub mod sharing;
 pub mod state;
 
 pub use picking::ask::Ask;

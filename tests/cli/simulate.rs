@@ -155,3 +155,37 @@ fn figures_that_could_not_be_written_are_a_failure() {
         assert!(output.status.code() == Some(1) && said.contains("can't write to standard output"), "{said}");
     }
 }
+
+#[test]
+fn several_nodes_are_shown_beside_one_that_knows_everything() {
+    let args = ["simulate", "--rate", "270", "--backends", "100", "--slots", "1", "--service-mean", "260ms"];
+    let more = ["--service-shape", "0.46", "--nodes", "5", "--heavy", "0.4", "--requests", "20000"];
+    let (code, text, _) = outcome(&[&args[..], &more, &["--format", "json"]].concat());
+    assert_eq!(code, Some(0), "{text}");
+    let runs: Value = serde_json::from_str(&text).unwrap();
+    let mean = |name: &str| {
+        let run = runs.as_array().unwrap().iter().find(|run| run["sharing"] == name).unwrap();
+        run["mean"].as_f64().unwrap()
+    };
+    assert!(mean("one_node") < mean("owner_soft") && mean("owner_soft") * 1.5 < mean("apart"), "{text}");
+    let (_, table, _) = outcome(&[&args[..], &more].concat());
+    assert!(
+        table.starts_with("5 nodes, 100 backends with 1 slots, 270 requests a second, 40 % of one node\n"),
+        "{table}"
+    );
+    let (code, _, stderr) = outcome(&[
+        "simulate",
+        "--rate",
+        "500",
+        "--backends",
+        "100",
+        "--slots",
+        "1",
+        "--service-mean",
+        "260ms",
+        "--nodes",
+        "5",
+    ]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("it has to be above 0 and below 1"), "{stderr}");
+}

@@ -46,6 +46,7 @@ mod cluster;
 mod cluster_acme;
 mod cluster_config;
 mod cluster_health;
+mod cluster_moves;
 mod cluster_names;
 mod cluster_overlay;
 mod cluster_owners;

@@ -1,5 +1,6 @@
 //! What is told of the cluster, and what its nodes are told.
 
+pub mod owners;
 pub mod report;
 
 use std::sync::Arc;

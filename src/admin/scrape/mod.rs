@@ -110,5 +110,6 @@ fn gauges(api: &Api, node: &ClusterNode) -> ClusterGauges {
         revision: running.revision().map_or(0, |row| row.number),
         current: current(&view.rows).unwrap_or(0),
         probed: running.reloader.probe_desk.own(),
+        moves: running.owner_moves().unwrap_or(0),
     }
 }

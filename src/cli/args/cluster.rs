@@ -9,6 +9,9 @@ pub(in crate::cli) const EXAMPLES: &str = "Examples:
   evenkeel cluster nodes
   evenkeel cluster drain lb-2
   evenkeel cluster ready lb-2
+  evenkeel cluster owners
+  evenkeel cluster move rails/b7 lb-2
+  evenkeel cluster move rails/b7 --auto
 
 Exit status:
   0  it is done; of `status`: this node is a member
@@ -26,6 +29,38 @@ pub(in crate::cli) enum ClusterCommand {
     Drain(NodeOptions),
     /// Take back what `drain` has set
     Ready(NodeOptions),
+    /// Tell which node prefers which backends of targets with `owner: soft`
+    Owners(OwnersOptions),
+    /// Have a node prefer a backend, whatever is asked of it
+    Move(MoveOptions),
+}
+
+/// Of which target.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct OwnersOptions {
+    /// A target, with each of its backends; otherwise all targets, with how many of theirs each node prefers
+    #[arg(value_name = "TARGET")]
+    pub(in crate::cli) target: Option<String>,
+    /// Whom to ask.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
+/// Which backend, and where to.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct MoveOptions {
+    /// The backend, as `target/backend`
+    #[arg(value_name = "BACKEND")]
+    pub(in crate::cli) backend: String,
+    /// The node that is to prefer it
+    #[arg(value_name = "NODE", required_unless_present = "auto")]
+    pub(in crate::cli) node: Option<String>,
+    /// Let it move as nodes have need of it again
+    #[arg(long, conflicts_with = "node")]
+    pub(in crate::cli) auto: bool,
+    /// Whom to ask.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
 }
 
 /// Which node.

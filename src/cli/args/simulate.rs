@@ -15,11 +15,13 @@ pub(super) const EXAMPLES: &str = "Examples:
   evenkeel simulate --rate 500 --backends 8 --slots 4 --service-mean 35ms
   evenkeel simulate --clients 9500 --backends 10 --slots 64 --service-mean 200ms
   evenkeel simulate --rate 900 --config evenkeel.yaml --target web --slots 16
+  evenkeel simulate --rate 270 --backends 100 --slots 1 --service-mean 260ms --nodes 5
 
 Figures:
   mean, p50, p99, max  from the request to the end of its answer, of requests that were no errors
   errors               requests that were answered with 5xx, or not at all
   imbalance            work per slot of the busiest backend, beside the average; 1.00 is even
+  collided, moves      with several nodes: requests that met a backend without a free slot; backends that moved
 
 Exit status:
   0  all went well
@@ -90,6 +92,16 @@ pub(in crate::cli) struct OwnCase {
     /// How much more the busiest of them send (Zipf's exponent); 0: all the same
     #[arg(long, value_name = "EXPONENT", default_value_t = 0.0, requires = "rate", value_parser = skew)]
     pub(in crate::cli) key_skew: f64,
+    /// Several nodes in front of the same backends, each with `max_in_flight` at the slots: how good they are where they know nothing of each other, and with `owner: soft`,
+    /// beside one that knows everything
+    #[arg(long, value_name = "COUNT", requires = "rate", conflicts_with_all = ["config", "weights", "slow", "keys", "key_skew", "algorithm"], value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub(in crate::cli) nodes: Option<u32>,
+    /// Which part of all requests one of the nodes gets [default: as much as each]
+    #[arg(long, value_name = "SHARE", requires = "nodes", value_parser = share)]
+    pub(in crate::cli) heavy: Option<f64>,
+    /// After how long that is another one [default: never]
+    #[arg(long, value_name = "TIME", requires = "heavy", value_parser = duration)]
+    pub(in crate::cli) flips: Option<Duration>,
     /// Takes algorithm, weights, priorities, zones, slow start, breaker and outlier detection of a target in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "load", conflicts_with_all = ["backends", "weights"])]
     pub(in crate::cli) config: Option<PathBuf>,
@@ -139,6 +151,10 @@ fn number(text: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Result<f64,
 
 fn positive(text: &str) -> Result<f64, String> {
     number(text, |number| number > 0.0 && number <= 1e9, "a number above 0, up to a billion, is expected")
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    number(text, |number| (0.0..=1.0).contains(&number), "a number from 0 to 1 is expected")
 }
 
 fn shape(text: &str) -> Result<f64, String> {

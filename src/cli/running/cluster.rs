@@ -7,9 +7,10 @@ use hyper::Method;
 
 use super::ask::AdminQuestion;
 use super::{answered, lost};
+use crate::admin::cluster::owners::{OwnedReport, OwnersReport, TargetOwnersReport};
 use crate::admin::cluster::report::{ClusterReport, NodeReport, RevisionReport};
 use crate::admin::exchange::percent::encoded;
-use crate::cli::args::cluster::{ClusterCommand, NodeOptions};
+use crate::cli::args::cluster::{ClusterCommand, MoveOptions, NodeOptions, OwnersOptions};
 use crate::cli::args::running::AskOptions;
 
 const PATH: &str = "/api/v1/cluster";
@@ -20,7 +21,66 @@ pub(in crate::cli) fn run(command: &ClusterCommand) -> anyhow::Result<ExitCode> 
         ClusterCommand::Nodes(asking) => nodes(asking),
         ClusterCommand::Drain(options) => drain(options, Method::POST),
         ClusterCommand::Ready(options) => drain(options, Method::DELETE),
+        ClusterCommand::Owners(options) => owners(options),
+        ClusterCommand::Move(options) => hand(options),
     }
+}
+
+fn owners(options: &OwnersOptions) -> anyhow::Result<ExitCode> {
+    let shown = |report: &OwnersReport| match &options.target {
+        None => report.targets.iter().map(counts).collect(),
+        Some(name) => {
+            let target = report.targets.iter().find(|target| target.target == *name);
+            target.map_or_else(String::new, |target| target.backends.iter().map(owned_line).collect())
+        }
+    };
+    let asked = answered(&options.asking, question(Method::GET, format!("{PATH}/owners")), shown)?;
+    match (asked, &options.target) {
+        (Ok(report), Some(name)) if !report.targets.iter().any(|target| target.target == *name) => {
+            lost(&format!("there is no target `{name}` with `owner: soft`"))
+        }
+        (Ok(report), None) if report.targets.is_empty() => lost("no target has `owner: soft`"),
+        (Ok(_), _) => Ok(ExitCode::SUCCESS),
+        (Err(code), _) => Ok(code),
+    }
+}
+
+fn hand(options: &MoveOptions) -> anyhow::Result<ExitCode> {
+    let Some((target, backend)) = options.backend.split_once('/') else {
+        anyhow::bail!("a backend is said as `target/backend`, not `{}`", options.backend);
+    };
+    let path = format!("/api/v1/targets/{}/backends/{}/owner", encoded(target), encoded(backend));
+    let question = match &options.node {
+        Some(node) => {
+            let body = serde_json::to_vec(&serde_json::json!({ "node": node }))?;
+            AdminQuestion { method: Method::POST, path, body }
+        }
+        None => question(Method::DELETE, path),
+    };
+    let asked = answered(&options.asking, question, owned_line)?;
+    Ok(asked.map_or_else(|code| code, |_| ExitCode::SUCCESS))
+}
+
+/// `rails: lb-1 34, lb-2 33, lb-3 33 of 100`.
+fn counts(of: &TargetOwnersReport) -> String {
+    let each = of.nodes.iter().map(|node| format!("{} {}", node.node, node.backends));
+    let held = of.backends.iter().filter(|backend| backend.by_hand).count();
+    let held = if held > 0 { format!(", {held} by hand") } else { String::new() };
+    match of.backends.iter().any(|backend| backend.node.is_some()) {
+        true => {
+            let (target, each) = (&of.target, each.collect::<Vec<_>>().join(", "));
+            format!("{target}: {each} of {}{held}\n", of.backends.len())
+        }
+        false => format!("{}: too few backends for so many nodes, all prefer all\n", of.target),
+    }
+}
+
+/// `b7  lb-2  1 here, 0 elsewhere  (by hand)`.
+fn owned_line(of: &OwnedReport) -> String {
+    let OwnedReport { backend, node, by_hand, active, elsewhere } = of;
+    let node = node.as_deref().unwrap_or("all");
+    let held = if *by_hand { "  (by hand)" } else { "" };
+    format!("{backend}  {node}  {active} here, {elsewhere} elsewhere{held}\n")
 }
 
 fn question(method: Method, path: String) -> AdminQuestion {

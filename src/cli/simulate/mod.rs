@@ -1,6 +1,7 @@
 //! `evenkeel simulate`: what each algorithm does to a workload.
 
 mod algorithm_run;
+mod nodes;
 mod text;
 
 use std::io::Write as _;
@@ -24,6 +25,9 @@ const FEW: u64 = 5_000;
 
 /// Runs what was asked for and prints its figures.
 pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
+    if let Some(nodes) = options.own.nodes {
+        return nodes::run(options, nodes);
+    }
     let own = options.own.rate.is_some() || options.own.clients.is_some();
     let (policy, workloads) = if own {
         let target = target(&options.own)?;

@@ -9,11 +9,14 @@
 //! 4. Who proposes a config holds no turn, since judging what is proposed takes one. A change by hand holds its own while the store is told, as it does while a
 //!    disk is written: others wait as long as the store takes to answer or to be given up.
 
+mod busy;
 mod cached;
+pub mod handing;
 mod health;
 mod healthy;
 mod limiting;
 mod limits;
+mod moving;
 mod names;
 mod naming;
 mod overlay;

@@ -1,5 +1,6 @@
 //! What a process knows of the config that it shares with others.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,7 @@ use crate::reload::fault::Refusal;
 use crate::reload::kept::shared::OverlayLine;
 use crate::reload::plan::Plan;
 use crate::store::shared::Revision;
+use crate::targets::sharing::owners::Owners;
 
 /// Reads a shared text for this node.
 pub type SharedLoader = Arc<dyn Fn(&SharedText) -> anyhow::Result<Loaded> + Send + Sync>;
@@ -55,6 +57,10 @@ pub struct Together {
     pub(super) rewinds: AtomicU32,
     /// What of all purges is done here.
     pub(super) purges: PurgeBook,
+    /// Who prefers what, by target with `owner: soft`.
+    owners: watch::Sender<HashMap<Arc<str>, Owners>>,
+    /// Backends that this node has moved from one node to another.
+    moves: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +118,8 @@ impl Together {
             cached,
             rewinds: AtomicU32::new(0),
             purges: PurgeBook::default(),
+            owners: watch::Sender::default(),
+            moves: AtomicU64::new(0),
         }
     }
 
@@ -148,6 +156,32 @@ impl Together {
     /// An id for a proposal of this process.
     pub(super) fn next_id(&self) -> String {
         format!("{}-{}", self.node.boot(), self.proposed.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Who prefers which backends, by target with `owner: soft`.
+    #[must_use]
+    pub fn owners(&self) -> HashMap<Arc<str>, Owners> {
+        self.owners.borrow().clone()
+    }
+
+    pub(super) fn show_owners(&self, owners: &HashMap<Arc<str>, Owners>) {
+        self.owners.send_if_modified(|before| {
+            let differs = before != owners;
+            if differs {
+                before.clone_from(owners);
+            }
+            differs
+        });
+    }
+
+    /// Backends that this node has moved from one node to another since it started.
+    #[must_use]
+    pub fn moves(&self) -> u64 {
+        self.moves.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_moves(&self, count: u64) {
+        self.moves.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Whether this is told for the first time in a row.

@@ -1,0 +1,136 @@
+//! What nodes say they have on backends that they share.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::cluster::membership::Standing;
+use crate::cluster::rows;
+use crate::cluster::view::ClusterView;
+use crate::store::shared::Revision;
+
+/// What the names of its rows begin with.
+pub(super) const ROWS: &str = "busy/";
+/// After which time what a node has said says nothing any more; with very many nodes, three of their turns.
+const OLD: Duration = Duration::from_secs(1);
+
+/// `busy/NODE`. It goes with the lease of its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BusyRow {
+    /// A number that grows, so that what is said again is a change.
+    pub(super) turn: u64,
+    /// Requests on backends that have any, by identity.
+    pub(super) backends: BTreeMap<String, u32>,
+    /// Requests that wait, by target: nobody else takes what this node prefers there.
+    #[serde(default)]
+    pub(super) waiting: BTreeMap<String, u32>,
+}
+
+impl BusyRow {
+    pub(super) fn is_empty(&self) -> bool {
+        self.backends.is_empty() && self.waiting.is_empty()
+    }
+
+    /// What is asked of it for a target: requests under way and waiting.
+    pub(super) fn demand(&self, target: &str) -> u32 {
+        let prefix = format!("{target}/");
+        let on_backends = self.backends.range(prefix.clone()..);
+        let on_backends = on_backends.take_while(|(identity, _)| identity.starts_with(&prefix));
+        let waiting = self.waiting.get(target).copied().unwrap_or(0);
+        on_backends.fold(waiting, |sum, (_, count)| sum.saturating_add(*count))
+    }
+}
+
+/// What is known of others.
+#[derive(Default)]
+pub(super) struct Heard {
+    /// By node.
+    said: HashMap<String, HeardRow>,
+}
+
+/// What one of them has said last.
+struct HeardRow {
+    /// By which change of its row.
+    changed: Revision,
+    /// When that was seen.
+    since: Instant,
+    row: Arc<BusyRow>,
+}
+
+/// What the other nodes say at a moment.
+#[derive(Default)]
+pub(super) struct BusyOthers {
+    /// Of each that has said something lately, by name.
+    pub(super) rows: BTreeMap<String, Arc<BusyRow>>,
+    /// One of them had something and says nothing any more: nobody knows what it has.
+    pub(super) is_in_the_dark: bool,
+}
+
+impl BusyOthers {
+    /// What all of them have on backends, by identity.
+    pub(super) fn sums(&self) -> HashMap<&str, u32> {
+        let mut sums: HashMap<&str, u32> = HashMap::new();
+        for (identity, count) in self.rows.values().flat_map(|row| &row.backends) {
+            let sum = sums.entry(identity).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        sums
+    }
+
+    /// Who of them has requests of this target that wait.
+    pub(super) fn waiting(&self, target: &str) -> Vec<&str> {
+        let waits = self.rows.iter().filter(|(_, row)| row.waiting.contains_key(target));
+        waits.map(|(node, _)| node.as_str()).collect()
+    }
+}
+
+impl Heard {
+    /// What others say by now.
+    pub(super) fn listen(&mut self, view: &ClusterView, tick: Duration, at: Instant) -> BusyOthers {
+        let mut others = BusyOthers::default();
+        if view.standing != Standing::Member {
+            self.said.clear();
+            return others;
+        }
+        let mut said = HashMap::new();
+        for node in view.nodes().into_iter().filter(|node| node.name != *view.node) {
+            let name = format!("{ROWS}{}", node.name);
+            let changed = view.rows.changed(&name);
+            let before = self.said.remove(&node.name).filter(|heard| heard.changed == changed);
+            let heard = before.unwrap_or_else(|| {
+                let row = view.rows.get(&name).and_then(|row| rows::read::<BusyRow>(&row.value));
+                HeardRow { changed, since: at, row: Arc::new(row.unwrap_or_default()) }
+            });
+            if at.duration_since(heard.since) <= OLD.max(tick * 3) {
+                others.rows.insert(node.name.clone(), Arc::clone(&heard.row));
+            } else if !heard.row.is_empty() {
+                others.is_in_the_dark = true;
+            }
+            said.insert(node.name, heard);
+        }
+        self.said = said;
+        others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demand_is_what_is_under_way_and_waits_of_that_target_alone() {
+        let backends = [("web/a", 2), ("web/b", 3), ("web-2/a", 7), ("we/a", 9)];
+        let backends = backends.map(|(identity, count)| (identity.to_owned(), count)).into();
+        let waiting = BTreeMap::from([("web".to_owned(), 4), ("other".to_owned(), 1)]);
+        let row = BusyRow { turn: 1, backends, waiting };
+        assert_eq!(["web", "web-2", "other", "none"].map(|target| row.demand(target)), [9, 7, 1, 0]);
+        let others = BusyOthers {
+            rows: ["a", "b"].map(|node| (node.to_owned(), Arc::new(row.clone()))).into(),
+            is_in_the_dark: false,
+        };
+        assert_eq!((others.sums()["web/b"], others.waiting("web").len()), (6, 2));
+    }
+}

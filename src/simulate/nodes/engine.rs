@@ -1,0 +1,381 @@
+//! The run: events in order, as for a single node, with turns in which nodes hear one another.
+
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use slab::Slab;
+
+use super::{NodeSharing, NodesReport, NodesWorkload};
+use crate::config::model::{
+    self, BackendAddress, Balance, OwnerMode, Policy, Protocol, Resilience, Timeouts,
+};
+use crate::simulate::calendar::Calendar;
+use crate::simulate::draw::{self, SECOND, Weibull};
+use crate::simulate::fake::RunningRequest;
+use crate::simulate::histogram::LatencyHistogram;
+use crate::simulate::workload::Fake;
+use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
+use crate::targets::sharing::owners::{MovedBackends, Owners};
+use crate::targets::{Ask, Chance, Lease, Outcome, Pick, QueueTicket, Queued, Registry, Target, Tried};
+use crate::tick::Tick;
+
+/// When a run begins. Not at zero, which stands for "never" in some places.
+const START: Tick = Tick(1_000_000_000);
+/// How often a node says what it has and hears what others have.
+const TURN: Duration = Duration::from_millis(250);
+/// After a flip, moves are its consequences for so long.
+const SETTLES: Duration = Duration::from_secs(15);
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// The next request comes.
+    Arrival,
+    /// A request ends.
+    End(u32),
+    /// A node says what it has, and hears the others.
+    Turn(usize),
+    /// Backends move.
+    Evening,
+}
+
+/// Requests whose turn has come.
+#[derive(Debug, Default)]
+struct Woken(Mutex<Vec<u32>>);
+
+/// Tells of one.
+struct Call {
+    woken: Arc<Woken>,
+    key: u32,
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Self>) {
+        self.woken.0.lock().unwrap_or_else(PoisonError::into_inner).push(self.key);
+    }
+}
+
+#[derive(Debug)]
+struct Request {
+    came: Tick,
+    service: u64,
+    place: usize,
+    ticket: Option<QueueTicket>,
+    lease: Option<Lease>,
+}
+
+/// What a node has said last.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    busy: Vec<u32>,
+    waiting: u32,
+}
+
+struct Engine<'a> {
+    of: &'a NodesWorkload,
+    targets: Vec<Arc<Target>>,
+    fakes: Vec<RunningRequest<'a>>,
+    calendar: Calendar<What>,
+    under_way: Slab<Request>,
+    woken: Arc<Woken>,
+    said: Vec<Said>,
+    /// What all have said together.
+    sums: Vec<u32>,
+    names: Vec<String>,
+    moved: MovedBackends,
+    owners: Owners,
+    evening: Evening,
+    service: Weibull,
+    world: Chance,
+    chance: Chance,
+    tried: Tried,
+    now: Tick,
+    times: LatencyHistogram,
+    report: NodesReport,
+}
+
+pub(super) fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
+    let fake = Fake::new(of.slots);
+    let names = (0..of.nodes).map(|number| format!("node-{number:02}")).collect();
+    let report = NodesReport {
+        requests: 0,
+        errors: 0,
+        mean: 0.0,
+        p99: 0.0,
+        collided: 0,
+        moves: 0,
+        settled: Duration::ZERO,
+        restless: 0,
+    };
+    let mut engine = Engine {
+        of,
+        targets: (0..of.nodes).map(|_| Registry::new().apply(&[config(of)]).remove(0)).collect(),
+        fakes: (0..of.backends).map(|_| RunningRequest::new(&fake)).collect(),
+        calendar: Calendar::new(),
+        under_way: Slab::new(),
+        woken: Arc::default(),
+        said: vec![Said { busy: vec![0; of.backends], waiting: 0 }; of.nodes],
+        sums: vec![0; of.backends],
+        names,
+        moved: MovedBackends::new(),
+        owners: Owners::default(),
+        evening: Evening::default(),
+        service: Weibull::new(of.service),
+        world: Chance::seeded(seed),
+        chance: Chance::seeded(!seed),
+        tried: Tried::new(),
+        now: START,
+        times: LatencyHistogram::new(),
+        report,
+    };
+    engine.begin();
+    engine.go();
+    engine.report.mean = engine.times.mean().as_secs_f64() * 1e3;
+    engine.report.p99 = engine.times.quantile(0.99).as_secs_f64() * 1e3;
+    engine.report
+}
+
+impl Engine<'_> {
+    fn begin(&mut self) {
+        if let NodeSharing::Soft { evens } = self.of.sharing {
+            self.prefer();
+            for node in 0..self.of.nodes {
+                // Each has its own beat.
+                let share = node as f64 / self.of.nodes as f64;
+                let begin = Duration::from_secs_f64(TURN.as_secs_f64() * share);
+                self.calendar.enter(START.after(begin), What::Turn(node));
+            }
+            if evens {
+                self.calendar.enter(START.after(EVENING), What::Evening);
+            }
+        }
+        self.calendar.enter(START, What::Arrival);
+    }
+
+    fn go(&mut self) {
+        let end = START.after(self.of.span);
+        while let Some((now, what)) = self.calendar.take() {
+            let is_over = now > end;
+            if is_over && self.under_way.is_empty() {
+                return;
+            }
+            self.now = now;
+            match what {
+                What::Arrival if is_over => {}
+                What::Arrival => self.arrive(),
+                What::End(key) => self.end(key),
+                What::Turn(node) => self.turn(node),
+                What::Evening => self.even(),
+            }
+            self.serve_woken();
+        }
+    }
+
+    fn arrive(&mut self) {
+        let rate = self.of.load * self.of.backends as f64 * f64::from(self.of.slots) / self.of.service.mean;
+        let pause = draw::exponential(&self.world) * SECOND / rate;
+        self.calendar.enter(Tick(self.now.0.saturating_add(pause as u64)), What::Arrival);
+        let [shortest, longest] = self.of.bounds.map(|bound| bound.as_secs_f64());
+        let service = self.service.draw(&self.world).clamp(shortest, longest) * SECOND;
+        let node = self.node();
+        let request =
+            Request { came: self.now, service: service as u64, place: 0, ticket: None, lease: None };
+        let key = u32::try_from(self.under_way.insert(request)).expect("memory ends before 2^32 requests");
+        let target = Arc::clone(&self.targets[node]);
+        let ask = Ask::new(&self.tried, &self.chance, self.now);
+        let queued = match target.pick(&ask) {
+            Pick::Lease(lease) => Queued::Lease(lease),
+            _ => target.enqueue(&ask),
+        };
+        match queued {
+            Queued::Lease(lease) => self.serve(key, lease),
+            Queued::Ticket(ticket) => {
+                self.under_way[key as usize].ticket = Some(ticket);
+                self.poll(key);
+            }
+            Queued::Refused(_) => {
+                self.report.errors += 1;
+                self.under_way.remove(key as usize);
+            }
+        }
+    }
+
+    /// Which node the next request comes to.
+    fn node(&self) -> usize {
+        let heavy = match self.of.flips.as_nanos() as u64 {
+            0 => 0,
+            flips => ((self.now.0 - START.0) / flips) as usize % self.of.nodes,
+        };
+        let is_heavy = (self.world.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+        if self.of.nodes == 1 || is_heavy < self.of.heavy {
+            return heavy;
+        }
+        let other = self.world.below(self.of.nodes - 1);
+        other + usize::from(other >= heavy)
+    }
+
+    fn poll(&mut self, key: u32) {
+        let Some(request) = self.under_way.get_mut(key as usize) else { return };
+        let Some(ticket) = &mut request.ticket else { return };
+        let waker = Waker::from(Arc::new(Call { woken: Arc::clone(&self.woken), key }));
+        if let Poll::Ready(lease) = ticket.poll(&mut Context::from_waker(&waker)) {
+            request.ticket = None;
+            self.serve(key, lease);
+        }
+    }
+
+    fn serve_woken(&mut self) {
+        loop {
+            let woken = std::mem::take(&mut *self.woken.0.lock().unwrap_or_else(PoisonError::into_inner));
+            if woken.is_empty() {
+                return;
+            }
+            woken.into_iter().for_each(|key| self.poll(key));
+        }
+    }
+
+    fn serve(&mut self, key: u32, lease: Lease) {
+        let place = lease.backend().id.0 as usize;
+        let request = &mut self.under_way[key as usize];
+        (request.place, request.lease) = (place, Some(lease));
+        if self.fakes[place].admit(key) {
+            self.calendar.enter(Tick(self.now.0 + request.service), What::End(key));
+        } else {
+            self.report.collided += 1;
+        }
+    }
+
+    fn end(&mut self, key: u32) {
+        let request = self.under_way.remove(key as usize);
+        if let Some(next) = self.fakes[request.place].release() {
+            let service = self.under_way[next as usize].service;
+            self.calendar.enter(Tick(self.now.0 + service), What::End(next));
+        }
+        if self.counts() {
+            self.report.requests += 1;
+            self.times.add(self.now.0 - request.came.0);
+        }
+        if let Some(lease) = request.lease {
+            lease.finish(Outcome::Success, self.now);
+        }
+    }
+
+    /// Whether the beginning is over.
+    fn counts(&self) -> bool {
+        self.now.since(START) * 5 >= self.of.span
+    }
+
+    /// A node says what it has, and the others hear it at once.
+    fn turn(&mut self, node: usize) {
+        self.calendar.enter(self.now.after(TURN), What::Turn(node));
+        let said = self.said(node);
+        let before = std::mem::replace(&mut self.said[node], said);
+        for ((sum, now), before) in self.sums.iter_mut().zip(&self.said[node].busy).zip(&before.busy) {
+            *sum = *sum + now - before;
+        }
+        for (own, target) in self.targets.iter().enumerate().filter(|(own, _)| *own != node) {
+            let others =
+                self.said.iter().enumerate().filter(|(other, said)| *other != own && said.waiting > 0);
+            let waiting: Vec<&str> = others.map(|(other, _)| &*self.names[other]).collect();
+            let busy = |place: usize| self.sums[place] - self.said[own].busy[place];
+            target.hear_others(&self.owners, busy, &waiting);
+        }
+    }
+
+    fn said(&self, node: usize) -> Said {
+        let target = &self.targets[node];
+        let busy = target.backends.iter().map(|backend| backend.in_flight()).collect();
+        Said { busy, waiting: u32::try_from(target.waiting()).unwrap_or(u32::MAX) }
+    }
+
+    /// Who prefers what, on all nodes.
+    fn prefer(&mut self) {
+        let identities = self.targets[0].backends.iter().map(|backend| &*backend.identity);
+        self.owners = Owners::of(&self.names, identities, &self.moved);
+        for (target, name) in self.targets.iter().zip(&self.names) {
+            target.prefer_own(name, &self.owners, self.now);
+        }
+    }
+
+    fn even(&mut self) {
+        self.calendar.enter(self.now.after(EVENING), What::Evening);
+        let target = Arc::clone(&self.targets[0]);
+        let identities: Vec<&str> = target.backends.iter().map(|backend| &*backend.identity).collect();
+        let demand = |said: &Said| said.busy.iter().sum::<u32>() + said.waiting;
+        let scene = EveningScene {
+            owners: &self.owners,
+            identities: &identities,
+            demand: &self.said.iter().map(demand).collect::<Vec<_>>(),
+            is_leaving: &vec![false; self.of.nodes],
+            is_busy: &|place| target.backends[place].taken() > 0,
+            is_held: &|_| false,
+            calm: Duration::ZERO,
+        };
+        let moves = self.evening.tick(&scene, self.now);
+        if moves.is_empty() {
+            return;
+        }
+        for one in &moves {
+            self.moved.insert(identities[one.backend].to_owned(), self.names[one.to].clone());
+        }
+        if self.counts() {
+            let since = self.since_flip();
+            self.report.moves += moves.len() as u64;
+            if since <= SETTLES {
+                self.report.settled = self.report.settled.max(since);
+            } else {
+                self.report.restless += moves.len() as u64;
+            }
+        }
+        self.prefer();
+    }
+
+    /// How long ago the latest flip was; very long where there are none.
+    fn since_flip(&self) -> Duration {
+        match self.of.flips.as_nanos() as u64 {
+            0 => Duration::MAX,
+            flips => Duration::from_nanos((self.now.0 - START.0) % flips),
+        }
+    }
+}
+
+/// The target of each node.
+fn config(of: &NodesWorkload) -> model::TargetConfig {
+    let backend = |number: usize| model::BackendConfig {
+        name: format!("b{number}"),
+        address: BackendAddress::Host { host: "127.0.0.1".into(), port: 1 },
+        probe_path: None,
+        tls: None,
+        portion: model::Portion::default(),
+        state: model::BackendState::Up,
+        state_by: None,
+        dialing: Default::default(),
+        found: None,
+    };
+    let (owner, limit) = match of.sharing {
+        NodeSharing::Nothing => (OwnerMode::default(), None),
+        NodeSharing::Soft { .. } => (OwnerMode::Soft, Some(of.slots)),
+    };
+    model::TargetConfig {
+        name: "web".to_owned(),
+        protocol: Protocol::Http,
+        send_proxy: None,
+        host: model::HostHeader::Pass,
+        balance: Policy { owner, ..Balance::LeastConnections.into() },
+        sticky: None,
+        health: None,
+        timeouts: Timeouts::default(),
+        drain_timeout: model::TargetConfig::DRAIN_TIMEOUT,
+        resilience: Resilience {
+            max_in_flight: limit,
+            queue: if limit.is_some() { 1_000_000 } else { 0 },
+            breaker: None,
+            outlier: None,
+            ..Resilience::default()
+        },
+        upgrade: Vec::new(),
+        upstream: model::UpstreamProtocol::Http,
+        backends: (0..of.backends).map(backend).collect(),
+        sources: Vec::new(),
+    }
+}

@@ -1,0 +1,398 @@
+//! How many backends each node prefers, by what is asked of it: one node says once a second which of them move.
+//!
+//! A node's share of the backends is to be its share of the demand (requests under way and waiting, measured), at least a few. Demand by itself goes up and down: so it is
+//! looked at twice, over two seconds and over half a minute. What differs by much more than chance would have it for three seconds is a change, and from then on
+//! only what came after it counts; everything else is chance, of which little is believed. Moves begin when a node is off by more than that, and end when all are right.
+//!
+//! Invariants:
+//!
+//! 1. A backend that has moved does not move again for ten seconds, and one that somebody has moved by hand not at all.
+//! 2. At most a tenth of the backends moves at once.
+//! 3. Nothing moves until the nodes have been the same for as long as their lease.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use super::owners::Owners;
+use crate::tick::Tick;
+
+/// How often [`Evening::tick`] is called.
+pub const EVENING: Duration = Duration::from_secs(1);
+/// Seconds over which demand is looked at for changes.
+const FAST: f64 = 2.0;
+/// Seconds over which it is looked at otherwise.
+const SLOW: f64 = 60.0;
+/// So many times more than chance a change differs; and so many times what chance does to the other one is no reason to move.
+const CHANGE: f64 = 4.0;
+const CHANCE: f64 = 3.5;
+/// For how long requests know of one another, in seconds: of demand that is looked at as often, so much is new.
+const MEMORY: f64 = 2.0;
+/// Requests by which what changes differs at least, where chance does nothing to it.
+const LEAST: f64 = 0.5;
+/// A change is followed at once, as if it had lasted for so many seconds.
+const SOON: f64 = 15.0;
+/// Seconds after which a change is one.
+const LASTS: u32 = 3;
+/// The part of its backends by which a node may be off.
+const OFF: f64 = 0.05;
+/// Backends that a node has at least, where there are enough.
+const FLOOR: usize = 12;
+/// Of so many backends one moves at a time.
+const PART: usize = 10;
+/// How long a backend that has moved stays.
+const REST: Duration = Duration::from_secs(10);
+/// Where fewer requests than this are under way on all nodes together, nobody is to be helped.
+const IDLE: f64 = 1.0;
+
+/// What is to be evened.
+pub struct EveningScene<'a> {
+    /// Who prefers what.
+    pub owners: &'a Owners,
+    /// What the backends are called, by place.
+    pub identities: &'a [&'a str],
+    /// Requests under way and waiting on each node of [`Owners::nodes`].
+    pub demand: &'a [u32],
+    /// Whether it is to be drained.
+    pub is_leaving: &'a [bool],
+    /// Whether a backend has requests.
+    pub is_busy: &'a dyn Fn(usize) -> bool,
+    /// Whether somebody has moved it by hand.
+    pub is_held: &'a dyn Fn(usize) -> bool,
+    /// How long the nodes have to be the same.
+    pub calm: Duration,
+}
+
+/// A backend that is to be preferred by another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerMove {
+    /// Its place.
+    pub backend: usize,
+    /// The node's, in [`Owners::nodes`].
+    pub to: usize,
+}
+
+/// Demand of one node.
+#[derive(Clone, Copy, Debug)]
+struct Demand {
+    fast: f64,
+    slow: f64,
+    /// How far from that it goes by itself, squared.
+    spread: f64,
+}
+
+impl Demand {
+    fn of(count: f64) -> Demand {
+        Demand { fast: count, slow: count, spread: count }
+    }
+
+    /// What chance does to the mean of it over so many seconds. Requests that come by themselves spread as much as there are of them on average; those of clients that
+    /// wait for their answers less; and what spreads more is none.
+    fn chance(&self, seconds: f64) -> f64 {
+        (self.spread.min(self.slow.max(1.0)) * MEMORY / seconds.max(1.0)).sqrt()
+    }
+}
+
+/// What is remembered of one target.
+#[derive(Debug, Default)]
+pub struct Evening {
+    nodes: Vec<String>,
+    demand: Vec<Demand>,
+    /// Seconds since the latest change.
+    seconds: u32,
+    /// For how many of them demand has been another.
+    changed: u32,
+    /// Backends are moving.
+    moves: bool,
+    /// Since when the nodes are these.
+    since: Tick,
+    moved: HashMap<String, Tick>,
+}
+
+impl Evening {
+    /// One more second has passed: what moves.
+    pub fn tick(&mut self, scene: &EveningScene<'_>, now: Tick) -> Vec<OwnerMove> {
+        let nodes = scene.owners.nodes();
+        if self.nodes != nodes {
+            let demand = scene.demand.iter().map(|count| Demand::of(f64::from(*count)));
+            *self = Evening {
+                nodes: nodes.to_vec(),
+                demand: demand.collect(),
+                since: now,
+                moved: std::mem::take(&mut self.moved),
+                ..Evening::default()
+            };
+        }
+        self.look(scene.demand);
+        self.moved.retain(|_, at| now.since(*at) < REST);
+        let is_idle = self.demand.iter().map(|one| one.slow).sum::<f64>() < IDLE;
+        if !scene.owners.are_shared() || now.since(self.since) < scene.calm || is_idle {
+            return Vec::new();
+        }
+        let (wanted, bands) = self.wanted(scene);
+        let counts = scene.owners.counts();
+        let off = |node: usize| wanted[node].abs_diff(counts[node]);
+        let ends = |band: f64| if band > 0.0 { (band / 2.0).max(1.0) } else { 0.0 };
+        let bound = |node: usize| if self.moves { ends(bands[node]) } else { bands[node] };
+        self.moves = (0..nodes.len()).any(|node| off(node) as f64 > bound(node));
+        if !self.moves {
+            return Vec::new();
+        }
+        let moves = self.choose(scene, &wanted, counts);
+        for one in &moves {
+            self.moved.insert(scene.identities[one.backend].to_owned(), now);
+        }
+        moves
+    }
+
+    /// Takes in what is asked of the nodes.
+    fn look(&mut self, demand: &[u32]) {
+        self.seconds = self.seconds.saturating_add(1);
+        // A mean of all that was seen, until that is long enough.
+        let share = (1.0 - (-1.0 / SLOW).exp()).max(1.0 / f64::from(self.seconds));
+        let mut is_other = false;
+        for (one, count) in self.demand.iter_mut().zip(demand) {
+            let count = f64::from(*count);
+            one.fast += (count - one.fast) * (1.0 - (-1.0 / FAST).exp());
+            one.spread += ((count - one.slow).powi(2) - one.spread) * share;
+            one.slow += (count - one.slow) * share;
+            is_other |= (one.fast - one.slow).abs() > CHANGE * one.chance(2.0 * FAST).max(LEAST);
+        }
+        self.changed = if is_other { self.changed + 1 } else { 0 };
+        if self.changed >= LASTS {
+            self.demand.iter_mut().for_each(|one| *one = Demand::of(one.fast));
+            (self.seconds, self.changed) = (LASTS, 0);
+        }
+    }
+
+    /// How many backends each node is to have, and by how many it may be off.
+    fn wanted(&self, scene: &EveningScene<'_>) -> (Vec<usize>, Vec<f64>) {
+        let count = scene.owners.numbers().len();
+        let all_leave = scene.is_leaving.iter().all(|leaves| *leaves);
+        let stays: Vec<bool> = scene.is_leaving.iter().map(|leaves| !leaves || all_leave).collect();
+        let staying = stays.iter().filter(|stays| **stays).count().max(1);
+        let floor = (count / staying).clamp(0, FLOOR);
+        let demand: Vec<f64> =
+            self.demand.iter().zip(&stays).map(|(one, stays)| if *stays { one.slow } else { 0.0 }).collect();
+        let wanted = shares(count, &demand, &stays, floor);
+        let whole: f64 = demand.iter().sum::<f64>().max(IDLE);
+        let seconds = f64::from(self.seconds).clamp(SOON, 2.0 * SLOW);
+        let band = |node: usize| {
+            let by_chance = CHANCE * self.demand[node].chance(seconds) * count as f64 / whole;
+            // Who leaves is to have none.
+            if stays[node] { (wanted[node] as f64 * OFF).max(by_chance).max(1.0) } else { 0.0 }
+        };
+        let bands = (0..wanted.len()).map(band).collect();
+        (wanted, bands)
+    }
+
+    /// From whom to whom, and which.
+    fn choose(&self, scene: &EveningScene<'_>, wanted: &[usize], mut counts: Vec<usize>) -> Vec<OwnerMove> {
+        let owners = scene.owners.numbers();
+        let mut free: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, owner) in owners.iter().enumerate() {
+            let rests = self.moved.contains_key(scene.identities[place]);
+            if counts[*owner] > wanted[*owner] && !rests && !(scene.is_held)(place) {
+                free.entry(*owner).or_default().push(place);
+            }
+        }
+        // Those that are busy last, so first in what is taken from behind.
+        free.values_mut().for_each(|places| places.sort_by_key(|place| !(scene.is_busy)(*place)));
+        let most = (owners.len() / PART).max(1);
+        let mut moves = Vec::new();
+        while moves.len() < most {
+            let surplus = |node: &usize| counts[*node].saturating_sub(wanted[*node]);
+            let donor = free.iter().filter(|(_, places)| !places.is_empty()).map(|(node, _)| *node);
+            let Some(donor) = donor.filter(|node| surplus(node) > 0).max_by_key(surplus) else { break };
+            let lack = |node: &usize| wanted[*node].saturating_sub(counts[*node]);
+            let Some(to) = (0..counts.len()).filter(|node| lack(node) > 0).max_by_key(lack) else { break };
+            let Some(places) = free.get_mut(&donor) else { break };
+            // One that is at home there need not be said to be elsewhere.
+            let is_busy = places.last().is_some_and(|place| (scene.is_busy)(*place));
+            let at_home = places.iter().rposition(|place| {
+                scene.owners.home(*place) == Some(to) && (scene.is_busy)(*place) == is_busy
+            });
+            let backend = places.remove(at_home.unwrap_or(places.len() - 1));
+            counts[donor] -= 1;
+            counts[to] += 1;
+            moves.push(OwnerMove { backend, to });
+        }
+        moves
+    }
+}
+
+/// Parts of `count` by demand, for those who stay at least `floor` each: whole numbers that are `count` together.
+fn shares(count: usize, demand: &[f64], stays: &[bool], floor: usize) -> Vec<usize> {
+    let (mut fixed, mut parts) = (vec![false; demand.len()], vec![0.0; demand.len()]);
+    // Who would have less than the floor has that, and the others share the rest.
+    loop {
+        let taken = fixed.iter().filter(|fixed| **fixed).count() * floor;
+        let open = |node: usize| stays[node] && !fixed[node];
+        let whole: f64 = (0..demand.len()).filter(|node| open(*node)).map(|node| demand[node]).sum();
+        let number = (0..demand.len()).filter(|node| open(*node)).count() as f64;
+        let rest = count.saturating_sub(taken) as f64;
+        for node in 0..demand.len() {
+            parts[node] = match (stays[node], fixed[node]) {
+                (false, _) => 0.0,
+                (true, true) => floor as f64,
+                (true, false) if whole > 0.0 => rest * demand[node] / whole,
+                (true, false) => rest / number,
+            };
+        }
+        let low = (0..demand.len()).find(|node| open(*node) && parts[*node] < floor as f64);
+        match low {
+            Some(_) => {
+                let lows: Vec<usize> =
+                    (0..demand.len()).filter(|node| open(*node) && parts[*node] < floor as f64).collect();
+                lows.into_iter().for_each(|node| fixed[node] = true);
+            }
+            None => break,
+        }
+    }
+    let mut whole: Vec<usize> = parts.iter().map(|part| *part as usize).collect();
+    let mut by_rest: Vec<usize> = (0..parts.len()).filter(|node| stays[*node]).collect();
+    by_rest.sort_by(|one, other| parts[*other].fract().total_cmp(&parts[*one].fract()));
+    let left = count.saturating_sub(whole.iter().sum());
+    by_rest.iter().cycle().take(if by_rest.is_empty() { 0 } else { left }).for_each(|node| whole[*node] += 1);
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_go_by_demand_and_leave_nobody_without() {
+        let of = |count, demand: &[f64], floor| shares(count, demand, &vec![true; demand.len()], floor);
+        assert_eq!(of(100, &[10.0, 10.0, 20.0], 12), [25, 25, 50]);
+        assert_eq!(of(100, &[50.0, 5.0, 5.0, 5.0, 5.0], 12), [52, 12, 12, 12, 12]);
+        assert_eq!(of(10, &[1.0, 1.0, 1.0], 3), [4, 3, 3]);
+        assert_eq!(of(7, &[0.0, 0.0], 2), [4, 3]);
+        assert_eq!(shares(10, &[0.0, 3.0, 1.0], &[false, true, true], 2), [0, 8, 2]);
+        assert_eq!(shares(10, &[], &[], 2), Vec::<usize>::new());
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+    const CALM: Duration = Duration::from_secs(5);
+
+    /// Nodes that share forty backends, and who evens them.
+    struct Lab {
+        nodes: Vec<String>,
+        identities: Vec<String>,
+        moved: BTreeMap<String, String>,
+        evening: Evening,
+        seconds: u64,
+        is_leaving: Vec<bool>,
+        held: Vec<usize>,
+    }
+
+    impl Lab {
+        fn new(nodes: &[&str]) -> Lab {
+            Lab {
+                nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+                identities: (0..40).map(|number| format!("web/b{number}")).collect(),
+                moved: BTreeMap::new(),
+                evening: Evening::default(),
+                seconds: 100,
+                is_leaving: vec![false; nodes.len()],
+                held: Vec::new(),
+            }
+        }
+
+        fn owners(&self) -> Owners {
+            Owners::of(&self.nodes, self.identities.iter().map(String::as_str), &self.moved)
+        }
+
+        /// One more second with this demand: which moved.
+        fn tick(&mut self, demand: &[u32]) -> Vec<usize> {
+            self.seconds += 1;
+            let (owners, identities) = (self.owners(), self.identities.clone());
+            let identities: Vec<&str> = identities.iter().map(String::as_str).collect();
+            let (held, is_leaving) = (self.held.clone(), self.is_leaving.clone());
+            let scene = EveningScene {
+                owners: &owners,
+                identities: &identities,
+                demand,
+                is_leaving: &is_leaving,
+                is_busy: &|place| place % 2 == 0,
+                is_held: &|place| held.contains(&place),
+                calm: CALM,
+            };
+            let moves = self.evening.tick(&scene, Tick(self.seconds * SECOND));
+            for one in &moves {
+                assert_ne!(owners.numbers()[one.backend], one.to);
+                self.moved.insert(identities[one.backend].to_owned(), self.nodes[one.to].clone());
+            }
+            moves.into_iter().map(|one| one.backend).collect()
+        }
+
+        /// Until nothing has moved for a while: how many did at once at most, and how long it took.
+        fn settle(&mut self, demand: &[u32]) -> (usize, u64) {
+            let (mut most, mut last, begun) = (0, self.seconds, self.seconds);
+            while self.seconds < last + 60 {
+                let moved = self.tick(demand).len();
+                most = most.max(moved);
+                if moved > 0 {
+                    last = self.seconds;
+                }
+            }
+            (most, last - begun)
+        }
+    }
+
+    #[test]
+    fn backends_go_where_requests_come_a_tenth_at_a_time_and_idle_ones_first() {
+        let mut lab = Lab::new(&["a", "b"]);
+        assert!((0..5).all(|_| lab.tick(&[20, 0]).is_empty()), "the nodes have just come");
+        let (first, before) = (lab.tick(&[20, 0]), lab.owners());
+        assert!(first.len() == 4 && first.iter().all(|place| place % 2 == 1), "{first:?}");
+        let (most, took) = lab.settle(&[20, 0]);
+        assert!(most <= 4 && took <= 10, "{most} at once, {took} s");
+        assert_eq!((lab.owners().counts(), before.counts().len()), (vec![28, 12], 2));
+        // And back, some seconds after it is the other one that is asked.
+        let (most, took) = lab.settle(&[0, 20]);
+        assert!(most <= 4 && took <= 15, "{most} at once, {took} s");
+        assert_eq!(lab.owners().counts(), [12, 28]);
+        assert!((0..200).all(|second| lab.tick(&[second % 2, 20 + second % 3]).is_empty()), "it rests");
+    }
+
+    #[test]
+    fn what_is_held_and_what_has_just_moved_stays_and_nobody_is_helped_who_has_nothing_to_do() {
+        let mut lab = Lab::new(&["a", "b"]);
+        lab.held = (0..40).collect();
+        assert_eq!(lab.settle(&[20, 0]).0, 0);
+        lab.held.clear();
+        let mut last = HashMap::new();
+        for second in 0..200 {
+            let demand = if second / 6 % 2 == 0 { [30, 0] } else { [0, 30] };
+            for place in lab.tick(&demand) {
+                let before = last.insert(place, second);
+                assert!(before.is_none_or(|before| second - before >= 10), "{place}: {before:?}, {second}");
+            }
+        }
+        let mut lab = Lab::new(&["a", "b", "c"]);
+        assert_eq!(lab.settle(&[0, 0, 0]).0, 0, "nobody is asked");
+        let mut few = Lab::new(&["a", "b"]);
+        few.identities.truncate(3);
+        assert_eq!(few.settle(&[20, 0]).0, 0, "all prefer all");
+    }
+
+    #[test]
+    fn a_node_that_is_to_be_drained_gives_all_of_its_backends_away_and_gets_them_back() {
+        let mut lab = Lab::new(&["a", "b", "c"]);
+        lab.settle(&[10, 10, 10]);
+        lab.is_leaving[1] = true;
+        lab.settle(&[10, 0, 10]);
+        assert_eq!(lab.owners().counts(), [20, 0, 20]);
+        lab.is_leaving[1] = false;
+        lab.settle(&[10, 10, 10]);
+        assert!(lab.owners().counts().iter().all(|count| (12..=14).contains(count)));
+        // Where all are, somebody serves all the same.
+        lab.is_leaving = vec![true; 3];
+        assert_eq!(lab.settle(&[10, 10, 10]).0, 0);
+        // One that goes changes nothing for as long as a lease, and its own are those of who is first.
+        lab.nodes.pop();
+        lab.is_leaving = vec![false; 2];
+        assert!((0..5).all(|_| lab.tick(&[20, 0]).is_empty()));
+        assert_eq!(lab.owners().counts().iter().sum::<usize>(), 40);
+    }
+}

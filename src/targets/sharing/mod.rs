@@ -1,0 +1,7 @@
+//! Backends of a few places each that several nodes share: who prefers which, what the others have there, and how that follows what is asked of the nodes.
+//!
+//! Nobody is asked and no clock is read here: nodes are names, and what they say has come from somewhere. The same code runs in `evenkeel simulate` and beside a store.
+
+pub mod evening;
+pub mod hearing;
+pub mod owners;
