@@ -26,7 +26,10 @@ const FEW: u64 = 5_000;
 /// Runs what was asked for and prints its figures.
 pub(super) fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     if let Some(nodes) = options.own.nodes {
-        return nodes::run(options, nodes);
+        let begun = net::now();
+        let count = nodes::run(options, nodes, options.requests.unwrap_or(MANY))?;
+        tell_pace(count, net::now().since(begun));
+        return Ok(ExitCode::SUCCESS);
     }
     let own = options.own.rate.is_some() || options.own.clients.is_some();
     let (policy, workloads) = if own {

@@ -46,7 +46,7 @@ impl BusyRow {
 
 /// What is known of others.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct HeardNodes {
     /// By node.
     said: HashMap<String, HeardRow>,
 }
@@ -87,7 +87,7 @@ impl BusyOthers {
     }
 }
 
-impl Heard {
+impl HeardNodes {
     /// What others say by now.
     pub(super) fn listen(&mut self, view: &ClusterView, tick: Duration, at: Instant) -> BusyOthers {
         let mut others = BusyOthers::default();

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::busy::{self, BusyOthers, BusyRow, Heard};
+use super::busy::{self, BusyOthers, BusyRow, HeardNodes};
 use super::moving;
 use super::sharing::Together;
 use crate::cluster::membership::Standing;
@@ -59,7 +59,7 @@ struct InForce {
 /// What is remembered from one turn to the next.
 #[derive(Default)]
 struct Turns {
-    heard: Heard,
+    heard: HeardNodes,
     said: Option<Said>,
     force: InForce,
     evenings: HashMap<Arc<str>, Evening>,

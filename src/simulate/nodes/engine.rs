@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use slab::Slab;
 
-use super::{NodeSharing, NodesReport, NodesWorkload};
+use super::case::{NodeSharing, NodesReport, NodesWorkload};
 use crate::config::model::{
     self, BackendAddress, Balance, OwnerMode, Policy, Protocol, Resilience, Timeouts,
 };
@@ -94,7 +94,9 @@ struct Engine<'a> {
     report: NodesReport,
 }
 
-pub(super) fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
+/// Sends requests through all nodes and tells what came of it. The same `seed` gives the same requests however nodes share.
+#[must_use]
+pub fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
     let fake = Fake::new(of.slots);
     let names = (0..of.nodes).map(|number| format!("node-{number:02}")).collect();
     let report = NodesReport {

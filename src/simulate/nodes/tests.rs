@@ -1,6 +1,7 @@
 use core::time::Duration;
 
 use super::*;
+use crate::simulate::Spread;
 
 /// Web requests of an application whose workers serve one at a time, as Rap Genius measured them: half of them within 50 ms, a few for seconds.
 const HEAVY: Spread = Spread { mean: 0.26, shape: 0.46 };
@@ -31,8 +32,8 @@ fn seconds(span: u64, of: NodesWorkload) -> NodesWorkload {
 
 /// How many times as long requests take on average as if one node knew everything.
 fn beside_the_bound(of: &NodesWorkload) -> (f64, NodesReport) {
-    let bound = NodesWorkload { nodes: 1, ..of.clone() }.run(1);
-    let report = of.run(1);
+    let bound = run(&NodesWorkload { nodes: 1, ..of.clone() }, 1);
+    let report = run(of, 1);
     assert_eq!((bound.errors, report.errors), (0, 0), "{report:?}");
     // Those that are under way at the end count too.
     assert!(report.requests > 1_000 && report.requests.abs_diff(bound.requests) < bound.requests / 10);
@@ -69,14 +70,14 @@ fn without_sharing_many_nodes_find_the_free_one_of_many_late() {
 #[test]
 fn backends_follow_demand_and_then_rest() {
     let of = flips(10.0 / 14.0, seconds(600, even(5, 100)));
-    let stay = NodesWorkload { sharing: NodeSharing::Soft { evens: false }, ..of.clone() }.run(1);
-    let follow = of.run(1);
+    let stay = run(&NodesWorkload { sharing: NodeSharing::Soft { evens: false }, ..of.clone() }, 1);
+    let follow = run(&of, 1);
     assert_eq!((stay.moves, stay.settled), (0, Duration::ZERO));
     assert!(follow.mean < stay.mean && follow.collided < stay.collided, "{follow:?} {stay:?}");
     // Of about forty that have to move with each of eight flips.
     assert!((200..=500).contains(&follow.moves), "{follow:?}");
     assert!(follow.settled <= Duration::from_secs(15), "{follow:?}");
     assert!(follow.restless <= 8 * 4, "later ones, in eight times three quarters of a minute: {follow:?}");
-    let even = seconds(600, even(5, 100)).run(1);
+    let even = run(&seconds(600, even(5, 100)), 1);
     assert!(even.restless <= 2 * 8, "at most two a minute where nothing changes: {even:?}");
 }
