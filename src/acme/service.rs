@@ -232,6 +232,7 @@ impl Counter {
     /// Has what other nodes have had issued, and they what this one has.
     async fn exchange(&mut self) {
         let Some(others) = &self.visit.others else { return };
+        others.shelves.say_able(&self.visit.shelf).await;
         for one in &mut self.ongoing {
             let shown = one.shown(&self.visit);
             let taken = others.shelves.exchange(&self.visit.shelf, &one.order, shown.as_deref()).await;

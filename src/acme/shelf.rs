@@ -26,6 +26,9 @@ const LOOKED_AT: usize = 1_000;
 const NEXT: &str = ".new";
 /// Behind the name of an account that its authority does not know any more.
 const LOST: &str = ".lost";
+/// What is written to find out whether that is possible: as much as a certificate with its chain.
+const TRIAL: &str = ".trial";
+const TRIAL_BYTES: usize = 16 << 10;
 
 /// A folder of one authority.
 #[derive(Clone, Debug)]
@@ -142,6 +145,18 @@ impl Shelf {
     pub(super) fn lose_account(&self) -> Result<(), String> {
         let lost = with_ending(&self.account, LOST);
         fs::rename(&self.account, lost).map_err(|error| format!("{}: {error}", self.account.display()))
+    }
+
+    /// Finds out whether something could be kept.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn try_out(&self) -> io::Result<()> {
+        make_private(&self.folder)?;
+        let place = self.folder.join(TRIAL);
+        let tried = fs::write(&place, [b' '; TRIAL_BYTES]);
+        let _ = fs::remove_file(&place);
+        tried
     }
 
     /// Writes what is to take a place; gives where it is until then.

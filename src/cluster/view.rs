@@ -147,7 +147,15 @@ impl ClusterView {
     /// The node that does `what` for all: one that is to be drained comes after all others, and one that has no file of its own never.
     #[must_use]
     pub fn first_for(&self, what: &str) -> Option<String> {
-        first(&self.nodes(), what)
+        self.first_of(what, |_| true)
+    }
+
+    /// The same among those that are fit for it, by name.
+    #[must_use]
+    pub fn first_of(&self, what: &str, is_fit: impl Fn(&str) -> bool) -> Option<String> {
+        let mut nodes = self.nodes();
+        nodes.retain(|node| is_fit(&node.name));
+        first(&nodes, what)
     }
 
     /// Whether the row of this name is this process's: another one may have the name.

@@ -205,14 +205,14 @@ fn names_and_reasons_of_two_hundred_characters_make_no_line_longer_than_160() {
         panic_ended(long, hours, 9_999, 10_000);
         probe_starved(long, long, long);
         agent_unheard(long, long, long);
-        certificate_expires(long, Path::new(long), 14);
+        certificate_expires(long, Path::new(long), 14, i64::MAX, 2);
         certificate_issued(long, Path::new(long), hours);
         certificate_not_issued(long, long, hours, true);
         certificate_not_issued(long, long, hours, false);
         certificate_taken(long, long, Path::new(long));
         proof_unseen(long, long);
         certificate_missing(long);
-        renewal_overdue(long, Path::new(long), 20);
+        renewal_overdue(long, Path::new(long), 20, i64::MAX);
         orders_unkept(long);
         revocation_list_overdue(long, Path::new(long), long, true);
         revocation_list_overdue(long, Path::new(long), long, false);

@@ -10,8 +10,8 @@ use super::wording::{name, rough, sentence, shortened};
 
 /// Logs that a certificate ends soon: it is still shown, and somebody should renew it.
 ///
-/// `owner` is the listener or the target that shows it.
-pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
+/// `owner` is the listener or the target that shows it; it `ends` so many seconds after 1970; `warning` is 1 at a fifth of its life, 2 at a twentieth.
+pub fn certificate_expires(owner: &str, file: &Path, days: i64, ends: i64, warning: u8) {
     let file = file.display().to_string();
     let middle = format!(" expires in {days} days: ");
     tracing::warn!(
@@ -19,6 +19,8 @@ pub fn certificate_expires(owner: &str, file: &Path, days: i64) {
         owner,
         file,
         days,
+        ends,
+        warning,
         "{}",
         sentence("the certificate of ", &[owner], &middle, &file, "")
     );
@@ -89,7 +91,7 @@ pub fn certificate_missing(names: &str) {
 }
 
 /// Logs that a certificate should have been renewed by now. `owner`: the listener that shows it.
-pub fn renewal_overdue(owner: &str, file: &Path, days: i64) {
+pub fn renewal_overdue(owner: &str, file: &Path, days: i64, ends: i64) {
     let file = file.display().to_string();
     let end = format!(" is overdue for renewal, {days} days are left");
     tracing::warn!(
@@ -97,6 +99,7 @@ pub fn renewal_overdue(owner: &str, file: &Path, days: i64) {
         owner,
         file,
         days,
+        ends,
         "{}",
         sentence("the certificate of ", &[owner], ", ", &file, &end)
     );

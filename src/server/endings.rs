@@ -36,11 +36,16 @@ enum Near {
 pub(super) fn warn(config: &Config) {
     let now = SystemTime::now();
     for (owner, identity, _) in config.expiring(now) {
-        events::certificate_expires(owner, &identity.file, identity.days_left(now));
+        expires(owner, identity, now);
     }
     for (owner, list, expired) in config.overdue_lists(now) {
         overdue(owner, list, expired);
     }
+}
+
+fn expires(owner: &str, identity: &Identity, now: SystemTime) {
+    let warning = if identity.ending(now) == Some(Ending::Twentieth) { 2 } else { 1 };
+    events::certificate_expires(owner, &identity.file, identity.days_left(now), identity.expires, warning);
 }
 
 fn overdue(owner: &str, list: &RevocationList, expired: ExpiredList) {
@@ -85,7 +90,7 @@ fn look(
         let Some(ending) = identity.ending(now) else { continue };
         let one = (owner.to_owned(), identity.file.clone(), identity.expires, Near::Ending(ending));
         if !told.contains(&one) && !is_known {
-            events::certificate_expires(owner, &identity.file, identity.days_left(now));
+            expires(owner, identity, now);
             count += 1;
         }
         all.insert(one);
@@ -101,11 +106,10 @@ fn look(
                 if !told.contains(&one) && !is_known {
                     match near {
                         Near::Overdue => {
-                            events::renewal_overdue(name, &identity.file, identity.days_left(now))
+                            let days = identity.days_left(now);
+                            events::renewal_overdue(name, &identity.file, days, identity.expires);
                         }
-                        Near::Ending(_) | Near::Over => {
-                            events::certificate_expires(name, &identity.file, identity.days_left(now));
-                        }
+                        Near::Ending(_) | Near::Over => expires(name, &identity, now),
                     }
                     count += 1;
                 }

@@ -3,8 +3,6 @@
 use crate::config::model::WebhookEvent;
 use crate::events::{Event, EventKind};
 
-const DAY_MS: u64 = 24 * 3_600 * 1_000;
-
 /// Whose a message is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Telling {
@@ -34,8 +32,11 @@ impl Telling {
                 // Its folder is another one on each node.
                 let file = event.facts.text("file").unwrap_or_default();
                 let file = file.rsplit('/').next().unwrap_or_default();
-                let (owner, day) = (event.facts.text("owner").unwrap_or_default(), event.time / DAY_MS);
-                Telling::Once(format!("{}/{owner}/{file}/{day}", kind.name()))
+                let owner = event.facts.text("owner").unwrap_or_default();
+                // When it ends is the same for all, whenever they look; and it is warned of twice.
+                let fact = |name| event.facts.get(name).map(ToString::to_string).unwrap_or_default();
+                let (ends, warning) = (fact("ends"), fact("warning"));
+                Telling::Once(format!("{}/{owner}/{file}/{ends}/{warning}", kind.name()))
             }
             WebhookEvent::Reload
             | WebhookEvent::Rollback
@@ -69,23 +70,22 @@ mod tests {
         tracing::subscriber::with_default(subscriber, tell);
         let event = history.after(0, 1).events.remove(0);
         let name = if event.kind == EventKind::RevisionInForce { "reload" } else { event.kind.name() };
-        let telling = Telling::of(WebhookEvent::named(name).expect("it is told"), &event);
-        match telling {
-            Telling::Once(key) => Telling::Once(key.replace(&format!("/{}", event.time / DAY_MS), "/TODAY")),
-            other => other,
-        }
+        Telling::of(WebhookEvent::named(name).expect("it is told"), &event)
     }
 
     #[test]
     fn what_each_node_finds_has_one_key_on_all_of_them() {
-        let expires =
-            |file: &'static str| of(move || events::certificate_expires("front", Path::new(file), 9));
+        let expires = |file: &'static str, days, warning| {
+            of(move || events::certificate_expires("front", Path::new(file), days, 1_800_000_000, warning))
+        };
         assert_eq!(
-            expires("/a/state/x.pem"),
-            Telling::Once("certificate_expires/front/x.pem/TODAY".to_owned())
+            expires("/a/state/x.pem", 9, 1),
+            Telling::Once("certificate_expires/front/x.pem/1800000000/1".to_owned())
         );
-        assert_eq!(expires("/a/state/x.pem"), expires("/b/x.pem"));
-        assert_ne!(expires("/a/state/x.pem"), expires("/a/state/y.pem"));
+        // Also on the two sides of midnight; the second warning is another one, though it may come on the same day.
+        assert_eq!(expires("/a/state/x.pem", 9, 1), expires("/b/x.pem", 8, 1));
+        assert_ne!(expires("/a/state/x.pem", 9, 1), expires("/a/state/x.pem", 9, 2));
+        assert_ne!(expires("/a/state/x.pem", 9, 1), expires("/a/state/y.pem", 9, 1));
         let revision = of(|| events::revision_in_force(7, "ops", "a", &[]));
         assert_eq!(revision, Telling::Once("reload/7".to_owned()));
         // A node's own keys are its own.

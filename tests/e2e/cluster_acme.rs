@@ -15,6 +15,18 @@ use super::support::{Client, eventually};
 
 /// A node of a cluster that has a certificate ordered for this name.
 fn node(etcd: &Etcd, authority: &AcmeAuthority, name: &str, key: Option<&Path>, challenge: &str) -> Process {
+    node_that(true, etcd, authority, name, key, challenge)
+}
+
+/// The same; `can_keep`: what is issued.
+fn node_that(
+    can_keep: bool,
+    etcd: &Etcd,
+    authority: &AcmeAuthority,
+    name: &str,
+    key: Option<&Path>,
+    challenge: &str,
+) -> Process {
     let key = key.map_or(String::new(), |key| format!(", secrets_key_file: {}", key.display()));
     let text = format!(
         "cluster: {{name: t, node: {name}, lease: 3s{key}, etcd: {}}}\nstate_dir: state\n\
@@ -25,6 +37,10 @@ fn node(etcd: &Etcd, authority: &AcmeAuthority, name: &str, key: Option<&Path>, 
     );
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("evenkeel.yaml"), text).unwrap();
+    if !can_keep {
+        std::fs::create_dir(folder.path().join("state")).unwrap();
+        std::fs::write(folder.path().join("state/acme"), "in the way").unwrap();
+    }
     Process::start_in(folder, 2)
 }
 
@@ -152,4 +168,28 @@ fn without_a_key_each_node_orders_and_each_answers_for_all() {
     }
     assert_eq!(authority.issued(), 2);
     assert_ne!(shown(&nodes[0]), shown(&nodes[1]));
+}
+
+/// Whichever of the two would be the first to order.
+#[test]
+fn a_node_that_could_keep_nothing_leaves_orders_to_the_others() {
+    if !is_there() {
+        return;
+    }
+    for names in [["a", "b"], ["b", "a"]] {
+        let (etcd, key, place) = (Etcd::start(1), key(), Place::default());
+        let looked_at = place.clone();
+        let authority = AcmeAuthority::start(Box::new(move |_, _, token, proof| {
+            let path = format!("/.well-known/acme-challenge/{token}");
+            let answer = Client::connect(known(&looked_at)).get(&path).text();
+            (answer == proof).then_some(()).ok_or(answer)
+        }));
+        let [unfit, fit] = [(false, names[0]), (true, names[1])].map(|(can_keep, name)| {
+            node_that(can_keep, &etcd, &authority, name, Some(key.path()), "http-01")
+        });
+        *place.lock().unwrap() = Some(unfit.address("plain"));
+        comes_to(&fit, &["a", "b"]);
+        eventually("it shows what was issued", || is_trusted(&fit, &authority, "a.example"));
+        assert_eq!(authority.issued(), 1);
+    }
 }

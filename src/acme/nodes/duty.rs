@@ -18,7 +18,12 @@ pub(in crate::acme) enum OrderDuty {
     Nobody,
 }
 
-/// Who orders of this authority. `has_key`: what is issued can be shared; if not, each node is on its own.
+/// `acme/able/AUTHORITY/NODE`: this node could order. It goes with its lease.
+pub(in crate::acme) fn able_row(authority: &str, node: &str) -> String {
+    format!("acme/able/{authority}/{node}")
+}
+
+/// Who orders of this authority: the first of those that can. `has_key`: what is issued can be shared; if not, each node is on its own.
 pub(in crate::acme) fn duty(view: &ClusterView, has_key: bool, authority: &str) -> OrderDuty {
     if view.standing != Standing::Member {
         return OrderDuty::Nobody;
@@ -26,10 +31,11 @@ pub(in crate::acme) fn duty(view: &ClusterView, has_key: bool, authority: &str) 
     if !has_key {
         return OrderDuty::Own;
     }
-    match view.first_for(&format!("acme {authority}")) {
+    let is_able = |node: &str| view.rows.get(&able_row(authority, node)).is_some();
+    match view.first_of(&format!("acme {authority}"), is_able) {
         Some(name) if name == *view.node => OrderDuty::Own,
         Some(name) => OrderDuty::Of(name),
-        // Its own row is still on its way to it.
+        // None of them can, or its own row is still on its way to it.
         None => OrderDuty::Nobody,
     }
 }

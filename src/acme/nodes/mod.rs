@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `proof/BOOT-N` | what an authority may ask for now, of any node | with the lease of who orders |
 //! | `seen/BOOT-N/NODE` | that this node gives it | with the lease of that node |
+//! | `able/AUTHORITY/NODE` | that this node can keep what is issued | with its lease |
 //! | `asked/AUTHORITY` | what the authority was asked for | never |
 //! | `account/AUTHORITY/FILE` | as whom nodes come to it | when the authority does not know it any more |
 //! | `cert/AUTHORITY/FILE` | a certificate and its key | once it has ended and nobody wants it |
@@ -14,7 +15,7 @@
 //!
 //! Invariants:
 //!
-//! 1. An authority is asked by the first of the nodes, in an order of its own for each authority; by nobody who is not one of them at the moment.
+//! 1. An authority is asked by the first of the nodes that can keep what it issues, in an order of its own for each authority; by nobody who is not one of them at the moment.
 //! 2. What it is about to be asked for stands in `asked` before it is, under the condition that nobody else has written there meanwhile: of two who take
 //!    themselves for the first one has to look again.
 //! 3. No authority is told to look before every node that is there has said that it answers, unless that takes longer than two leases.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as Turn, watch};
 
-use super::duty::{CertificateRank, OrderDuty, duty};
+use super::duty::{CertificateRank, OrderDuty, able_row, duty};
 use crate::acme::book::AskedLine;
 use crate::acme::desk::OrderDesk;
 use crate::acme::shelf::Shelf;
@@ -83,6 +83,23 @@ impl SharedShelves {
     /// Who orders of this authority.
     pub(in crate::acme) fn duty(&self, authority: &str) -> OrderDuty {
         duty(&self.node.view(), self.node.seals(), authority)
+    }
+
+    /// Says whether this node could order of an authority: who can't keep what is issued leaves that to others.
+    pub(in crate::acme) async fn say_able(&self, shelf: &Shelf) {
+        let view = self.node.view();
+        let Some(lease) = self.node.lent().filter(|_| self.node.seals()) else { return };
+        let name = able_row(shelf.name(), &view.node);
+        let row = view.rows.get(&name);
+        let change = match shelf.try_out() {
+            Ok(()) if row.is_some_and(|row| row.lease == Some(lease)) => return,
+            Ok(()) => RowChange::Put { name: name.clone(), value: b"{}".to_vec(), lease: Some(lease) },
+            Err(_) if row.is_none() => return,
+            Err(_) => RowChange::drop(&name),
+        };
+        let conditions = vec![RowCondition { changed: view.rows.changed(&name), name }];
+        // What is not said now is said with the next look.
+        let _ = self.node.commit(Transaction { conditions, changes: vec![change] }).await;
     }
 
     /// Waits until something is different by which orders go.
