@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use super::answer::NameAnswer;
 use super::asking::NameAsker;
-use super::known::KnownName;
+use super::known::{FAILING, KnownName};
 use super::merge::HoldRules;
 use super::pace::TtlBounds;
 use super::servers::{self, LOOK, RESOLV_CONF};
@@ -83,8 +83,8 @@ struct NameEntry {
     task: Option<Task>,
     /// The node that asks for it.
     by: Option<Arc<str>>,
-    /// What all nodes know of it has been taken over since this one is one of them.
-    was_told: bool,
+    /// Which of its tasks the one at work is: an earlier one may still have an answer on its way.
+    turn: u64,
     /// Since when no config in force has it any more; `None`: one has it, or will.
     left: Option<Tick>,
 }
@@ -187,7 +187,7 @@ impl Discovery {
         let mut names = self.inner.names();
         let wanted: HashSet<&DnsQuestion> = questions.iter().collect();
         for (_, entry) in names.all.iter_mut().filter(|(name, _)| !wanted.contains(name)) {
-            (entry.task, entry.by, entry.was_told) = (None, None, false);
+            (entry.task, entry.by) = (None, None);
             entry.left.get_or_insert(now);
         }
         names.forget(now);
@@ -195,7 +195,7 @@ impl Discovery {
             let entry = names.all.entry(question.clone()).or_default();
             entry.left = None;
             if !entry.is_followed() {
-                entry.task = Some(self.inner.begin(question.clone()));
+                self.inner.begin(entry, question);
             }
         }
         let is_watched = !questions.is_empty() && names.config.servers.is_empty();
@@ -291,15 +291,16 @@ impl Inner {
         NameAsker::new(config, servers::system_text(&self.system).as_deref())
     }
 
-    fn begin(self: &Arc<Self>, question: DnsQuestion) -> Task {
-        let inner = Arc::clone(self);
+    fn begin(self: &Arc<Self>, entry: &mut NameEntry, question: &DnsQuestion) {
+        entry.turn += 1;
+        let (inner, question, turn) = (Arc::clone(self), question.clone(), entry.turn);
         let what = format!("asking for {question}");
-        let asking = async move || inner.keep_asking(&question).await;
-        Task(tokio::spawn(again(what, asking)).abort_handle())
+        let asking = async move || inner.keep_asking(&question, turn).await;
+        entry.task = Some(Task(tokio::spawn(again(what, asking)).abort_handle()));
     }
 
-    /// Asks for a name again and again.
-    async fn keep_asking(&self, question: &DnsQuestion) {
+    /// Asks for a name again and again, as its task of this turn.
+    async fn keep_asking(&self, question: &DnsQuestion, turn: u64) {
         let mut askers = self.asker.subscribe();
         // Somebody may have asked for it a moment ago, when the config was read.
         let now = (self.clock)();
@@ -323,9 +324,10 @@ impl Inner {
             };
             let mut names = self.names();
             let Names { config, all, .. } = &mut *names;
-            pause = match all.get_mut(question) {
+            let own = all.get_mut(question).filter(|entry| entry.turn == turn && entry.task.is_some());
+            pause = match own {
                 Some(entry) => self.note(entry, question, outcome, config),
-                // Nobody wants it any more: this task is about to end.
+                // Nobody wants it any more, or not of this one: this task is about to end.
                 None => PATIENCE,
             };
         }
@@ -357,7 +359,7 @@ impl Inner {
         if differs {
             self.changes.send_modify(|number| *number += 1);
         }
-        if differs || was_good != known.is_good() || known.failures() == 1 {
+        if differs || was_good != known.is_good() || known.failures() == FAILING {
             self.found.send_modify(|number| *number += 1);
         }
         pause

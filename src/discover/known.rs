@@ -17,6 +17,8 @@ use crate::tick::Tick;
 
 /// Good answers in a row after which a failure is over, as far as people are told; one that comes now and then is told once.
 const OVER: u32 = 3;
+/// Answers in a row that were not good, after which another node had better ask.
+pub(super) const FAILING: u32 = 3;
 /// Another reason for the same trouble is told after so long.
 const TOLD_AGAIN: Duration = Duration::from_mins(1);
 
@@ -124,40 +126,19 @@ impl KnownName {
         merged.differs()
     }
 
-    /// Brings together what others have known and what it has found itself meanwhile, as if that were the next answer. Says whether anything differs.
-    pub(super) fn join(
-        &mut self,
-        question: &DnsQuestion,
-        told: &ToldAddresses,
-        rules: HoldRules,
-        now: Tick,
-    ) -> bool {
-        if told.heard.is_empty() {
-            return false;
-        }
-        let mut heard = self.addresses.heard();
-        heard.retain(|(_, absent)| absent.is_none());
-        let heard = heard.into_iter().map(|(one, _)| one).collect();
-        let before = self.addresses.clone();
-        self.addresses.adopt(&told.heard, now);
-        let ttl = *self.ttl.get_or_insert(told.ttl);
-        self.addresses.take(&NameAnswer { heard, ttl, ..NameAnswer::default() }, rules, now);
-        let differs = !before.same_for_picks(&self.addresses);
-        if differs {
-            self.found = found(question, &self.addresses).into();
-        }
-        differs
+    /// Whether no address is known.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.addresses.is_empty()
     }
 
     /// What it has come to.
     pub(super) fn finding(&self, question: &DnsQuestion) -> NameFinding {
-        let heard = self.addresses.heard().into_iter().map(|(one, _)| one).collect();
         let asked = match &self.trouble {
-            Some((why, _)) => NameAsked::Failing(why.clone()),
+            Some((why, _)) if self.failures >= FAILING => NameAsked::Failing(why.clone()),
             None if self.is_good => NameAsked::Good,
-            None => NameAsked::NotYet,
+            _ => NameAsked::NotYet,
         };
-        let known = ToldAddresses { heard, ttl: self.ttl.unwrap_or_default() };
+        let known = ToldAddresses { heard: self.addresses.heard(), ttl: self.ttl.unwrap_or_default() };
         NameFinding { question: question.clone(), known, asked }
     }
 

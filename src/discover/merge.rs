@@ -138,26 +138,26 @@ impl KnownAddresses {
     }
 
     /// Is what another one tells who knows. One who tells of no address knows none.
-    pub fn adopt(&mut self, told: &[HeardAddress], now: Tick) -> Merged {
+    pub fn adopt(&mut self, told: &[(HeardAddress, Option<Duration>)], now: Tick) -> Merged {
         let mut merged = Merged::default();
         if told.is_empty() {
             return merged;
         }
-        let present: BTreeMap<SocketAddr, &HeardAddress> =
-            told.iter().map(|one| (one.address, one)).collect();
+        let present: BTreeMap<SocketAddr, (&HeardAddress, Option<Duration>)> =
+            told.iter().map(|(one, absent)| (one.address, (one, *absent))).collect();
         self.answered = Some(now);
         self.all.retain(|address, _| {
             let stays = present.contains_key(address);
             merged.left += usize::from(!stays);
             stays
         });
-        for (address, one) in present {
+        for (address, (one, absent)) in present {
             if let Some(known) = self.all.get_mut(&address) {
-                known.absent = None;
+                known.absent = absent;
                 merged.is_other |= known.hear(one);
             } else {
                 merged.added += 1;
-                self.all.insert(address, KnownAddress::of(one));
+                self.all.insert(address, KnownAddress { absent, ..KnownAddress::of(one) });
             }
         }
         merged
@@ -172,13 +172,6 @@ impl KnownAddresses {
             (HeardAddress { address: *address, host, priority: *priority, weight: *weight }, *absent)
         };
         self.all.iter().map(of).collect()
-    }
-
-    /// Whether these are the same for those who pick.
-    #[must_use]
-    pub fn same_for_picks(&self, other: &KnownAddresses) -> bool {
-        let of = |(address, known): (&SocketAddr, &KnownAddress)| (*address, known.priority, known.weight);
-        self.all.iter().map(of).eq(other.all.iter().map(of))
     }
 
     /// Has those leave that are too much, since the most may be less than it was: first those that the answer lacks, the longest absent first.

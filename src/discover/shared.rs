@@ -9,8 +9,8 @@ use crate::config::model::discovery::DnsQuestion;
 /// The addresses of a name as they are told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToldAddresses {
-    /// Them, in their order. None of them: nobody knows any.
-    pub heard: Vec<HeardAddress>,
+    /// Them, in their order, with for how long good answers have lacked each; `None`: the latest has it. None of them: nobody knows any.
+    pub heard: Vec<(HeardAddress, Option<Duration>)>,
     /// How long the latest good answer about them holds.
     pub ttl: Duration,
 }
@@ -29,11 +29,11 @@ pub struct NameFinding {
 /// What came of asking for a name, since this node was last told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameAsked {
-    /// Nothing yet, or it does not ask.
+    /// Nothing yet, or it does not ask, or has had no good answer a few times.
     NotYet,
     /// A good answer.
     Good,
-    /// No good answer since the latest one, and why.
+    /// No good answer several times in a row, and why.
     Failing(String),
 }
 

@@ -208,6 +208,15 @@ pub fn own_changes_ended() {
     );
 }
 
+/// Logs that somebody has had a node prefer a backend; `None`: it moves as nodes have need of it again.
+pub fn owner_by_hand(backend: &str, node: Option<&str>, who: &str) {
+    let what = match node {
+        Some(node) => sentence("", &[backend], " is preferred by node ", node, ", by hand"),
+        None => sentence("", &[backend], " is preferred by whichever node has need of it", "", ", by hand"),
+    };
+    tracing::info!(kind = EventKind::ChangedByHand.name(), backend, node, author = who, "{what}");
+}
+
 /// Logs that nodes share nothing that is secret.
 pub fn secrets_unshared() {
     tracing::info!(

@@ -120,6 +120,8 @@ fn a_backend_that_was_moved_by_hand_stays_there_until_it_is_let_go() {
         format!("b7  {other}  0 here, 0 elsewhere  (by hand)")
     );
     eventually("it is there for all", || owner(7) == (other.to_owned(), true));
+    let told = text(&nodes[1], &["log", "--kind", "changed_by_hand"]);
+    assert!(told.contains(&format!("web/b7 is preferred by node {other}, by hand")), "{told}");
     let shown = text(&nodes[0], &["cluster", "owners"]);
     assert!(shown.starts_with("web: a ") && shown.ends_with(" of 40, 1 by hand\n"), "{shown}");
     let lines = text(&nodes[0], &["cluster", "owners", "web"]);

@@ -7,6 +7,7 @@ use crate::admin::api::Api;
 use crate::admin::exchange::answers::ok;
 use crate::admin::exchange::problem_document::ProblemDocument;
 use crate::admin::exchange::question::Question;
+use crate::admin::hand_routes::author;
 use crate::admin::route::AdminOutcome;
 use crate::reload::together::handing::{OwnedBackend, OwnerFault, TargetOwners};
 use crate::store::shared::StoreFault;
@@ -93,7 +94,7 @@ pub(in crate::admin) async fn release(api: &Api, asked: &Question) -> AdminOutco
 
 async fn change(api: &Api, asked: &Question, node: Option<&str>) -> AdminOutcome {
     let (target, backend) = (asked.parameter("target"), asked.parameter("backend"));
-    let moved = api.running.move_owner(target, backend, node).await;
+    let moved = api.running.move_owner(target, backend, node, &author(asked)?.to_string()).await;
     moved.map(|backend| ok(&OwnedReport::of(backend))).map_err(|fault| problem(&fault))
 }
 

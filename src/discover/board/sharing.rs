@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::{Discovery, NameEntry, Names};
+use super::{Discovery, NameEntry};
 use crate::config::model::discovery::DnsQuestion;
-use crate::discover::merge::HoldRules;
 use crate::discover::shared::{NameFinding, NameOrder};
 
 impl Discovery {
@@ -16,25 +15,21 @@ impl Discovery {
     pub fn order(&self, orders: &HashMap<DnsQuestion, NameOrder>) {
         let now = (self.inner.clock)();
         let mut names = self.inner.names();
-        let Names { config, all, .. } = &mut *names;
-        let rules = HoldRules { hold: config.hold, most: config.addresses };
         let mut differs = false;
-        for (question, entry) in all.iter_mut().filter(|(_, entry)| entry.is_followed()) {
+        for (question, entry) in names.all.iter_mut().filter(|(_, entry)| entry.is_followed()) {
             let order = orders.get(question);
             match order.and_then(|order| order.by.as_ref()) {
                 Some(by) => {
                     entry.task = None;
                     entry.by = Some(Arc::clone(by));
                 }
-                None if entry.by.take().is_some() => entry.task = Some(self.inner.begin(question.clone())),
+                None if entry.by.take().is_some() => self.inner.begin(entry, question),
                 None => {}
             }
-            let was_told = std::mem::replace(&mut entry.was_told, order.is_some());
             let Some(told) = order.and_then(|order| order.told.as_ref()) else { continue };
-            if entry.by.is_some() {
+            // What others have known is better than nothing, and no better than an answer.
+            if entry.by.is_some() || entry.known.is_unknown() {
                 differs |= entry.known.adopt(question, told, now);
-            } else if !was_told {
-                differs |= entry.known.join(question, told, rules, now);
             }
         }
         if differs {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::config::{Flags, load_text};
 use crate::discover::answer::HeardAddress;
-use crate::discover::shared::{NameOrder, ToldAddresses};
+use crate::discover::shared::{NameAsked, NameOrder, ToldAddresses};
 use crate::targets::{Ask, Chance, Pick, Registry, Target, Tried};
 
 /// Own time, which tests let pass.
@@ -169,36 +169,34 @@ async fn a_name_that_no_config_has_any_more_is_forgotten_and_asked_for_no_more()
     assert!(discovery.expand(&file).loaded.config.targets[0].backends.is_empty());
 }
 
-/// A node that begins again has heard a part; what all know is no less for it, until answers have lacked it for long.
+/// What all know counts while another node asks, and where nothing else is known.
 #[tokio::test(start_paused = true)]
-async fn what_others_know_is_joined_once_and_told_while_they_ask() {
-    let given = |_: &DnsQuestion| answer(1, [1, 3]);
+async fn what_others_know_is_told_while_they_ask_and_where_nobody_answers() {
+    let says = Arc::new(Mutex::new(answer(1, [1, 3])));
+    let said = Arc::clone(&says);
+    let given = move |_: &DnsQuestion| said.lock().unwrap().clone();
     let discovery = Discovery::with(own_time, NameAsker::Given(Arc::new(given)), Path::new("/nowhere"));
     let file = loaded();
     discovery.meet(&file).await;
     discovery.follow(&file);
     let question = discovery.findings()[0].question.clone();
-    let order = |by: Option<&str>, numbers: &[u16]| {
+    let order = |by: Option<&str>, numbers: &[u16], absent: Option<Duration>| {
         let heard = answer(1, numbers.iter().copied()).map(|answer| answer.heard).unwrap_or_default();
+        let heard = heard.into_iter().map(|one| (one, absent)).collect();
         let told = ToldAddresses { heard, ttl: Duration::from_secs(1) };
         HashMap::from([(question.clone(), NameOrder { by: by.map(Arc::from), told: Some(told) })])
     };
     let known = || discovery.view()[0].addresses.iter().map(|one| one.address.clone()).collect::<Vec<_>>();
-    discovery.order(&order(None, &[1, 2]));
-    assert_eq!(known(), ["10.0.0.1", "10.0.0.2", "10.0.0.3"], "its own and theirs");
-    // Once only: from now on it is the one who knows.
-    discovery.order(&order(None, &[1, 2, 4]));
-    assert_eq!(known().len(), 3);
-    sleep(Duration::from_mins(1)).await;
-    assert_eq!(known(), ["10.0.0.1", "10.0.0.3"]);
+    discovery.order(&order(None, &[1, 2], None));
+    assert_eq!(known(), ["10.0.0.1", "10.0.0.3"], "an answer is better than what was known once");
     let changes = discovery.changes();
-    discovery.order(&order(Some("b"), &[7]));
+    discovery.order(&order(Some("b"), &[7], None));
     assert_eq!((known(), changes.has_changed().unwrap()), (vec!["10.0.0.7".to_owned()], true));
     sleep(Duration::from_mins(1)).await;
     assert_eq!(known(), ["10.0.0.7"], "it asks nobody");
     assert_eq!(discovery.view()[0].asked_by.as_deref(), Some("b"));
     // Nobody tells that there are none.
-    discovery.order(&order(Some("b"), &[]));
+    discovery.order(&order(Some("b"), &[], None));
     assert_eq!(known(), ["10.0.0.7"]);
     discovery.order(&HashMap::new());
     sleep(Duration::from_secs(1)).await;
@@ -207,13 +205,32 @@ async fn what_others_know_is_joined_once_and_told_while_they_ask() {
         ["10.0.0.1", "10.0.0.3", "10.0.0.7"],
         "it asks at once, and what it knew stays for a while"
     );
+    // Where answers had lacked it for almost long enough, it leaves the sooner.
+    discovery.order(&order(Some("b"), &[7], Some(Duration::from_secs(28))));
+    discovery.order(&HashMap::new());
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(known(), ["10.0.0.1", "10.0.0.3"]);
     // A config without it forgets who asks.
-    discovery.order(&order(Some("b"), &[7]));
+    discovery.order(&order(Some("b"), &[7], None));
     let mut other = Loaded::clone(&file);
     other.config.targets[0].sources.clear();
     discovery.follow(&other);
-    discovery.order(&order(Some("b"), &[8]));
+    discovery.order(&order(Some("b"), &[8], None));
     discovery.follow(&file);
     sleep(Duration::from_secs(1)).await;
     assert_eq!(known(), ["10.0.0.1", "10.0.0.3", "10.0.0.7"]);
+    // One that starts while nobody answers has what others have known.
+    *says.lock().unwrap() = Err("SERVFAIL".to_owned());
+    let said = Arc::clone(&says);
+    let given = move |_: &DnsQuestion| said.lock().unwrap().clone();
+    let begun = Discovery::with(own_time, NameAsker::Given(Arc::new(given)), Path::new("/nowhere"));
+    begun.meet(&file).await;
+    begun.follow(&file);
+    begun.order(&order(None, &[4], None));
+    assert_eq!(begun.view()[0].addresses.len(), 1);
+    // It says that nobody answers once it is sure of that.
+    let failing = || begun.findings()[0].asked != NameAsked::NotYet;
+    assert!(!failing());
+    sleep(Duration::from_secs(10)).await;
+    assert!(failing() && begun.view()[0].addresses.len() == 1);
 }

@@ -1,6 +1,6 @@
 //! What nodes say they have on backends that they share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,14 +24,17 @@ pub(super) struct BusyRow {
     pub(super) turn: u64,
     /// Requests on backends that have any, by identity.
     pub(super) backends: BTreeMap<String, u32>,
-    /// Requests that wait, by target: nobody else takes what this node prefers there.
+    /// Requests that wait, by target.
     #[serde(default)]
     pub(super) waiting: BTreeMap<String, u32>,
+    /// Targets where they wait because all is full that this node prefers: nobody else takes that.
+    #[serde(default)]
+    pub(super) needy: BTreeSet<String>,
 }
 
 impl BusyRow {
     pub(super) fn is_empty(&self) -> bool {
-        self.backends.is_empty() && self.waiting.is_empty()
+        self.backends.is_empty() && self.waiting.is_empty() && self.needy.is_empty()
     }
 
     /// What is asked of it for a target: requests under way and waiting.
@@ -80,10 +83,10 @@ impl BusyOthers {
         sums
     }
 
-    /// Who of them has requests of this target that wait.
-    pub(super) fn waiting(&self, target: &str) -> Vec<&str> {
-        let waits = self.rows.iter().filter(|(_, row)| row.waiting.contains_key(target));
-        waits.map(|(node, _)| node.as_str()).collect()
+    /// Who of them needs what it prefers of this target.
+    pub(super) fn needy(&self, target: &str) -> Vec<&str> {
+        let needy = self.rows.iter().filter(|(_, row)| row.needy.contains(target));
+        needy.map(|(node, _)| node.as_str()).collect()
     }
 }
 
@@ -125,12 +128,13 @@ mod tests {
         let backends = [("web/a", 2), ("web/b", 3), ("web-2/a", 7), ("we/a", 9)];
         let backends = backends.map(|(identity, count)| (identity.to_owned(), count)).into();
         let waiting = BTreeMap::from([("web".to_owned(), 4), ("other".to_owned(), 1)]);
-        let row = BusyRow { turn: 1, backends, waiting };
+        let row = BusyRow { turn: 1, backends, waiting, needy: BTreeSet::from(["web".to_owned()]) };
         assert_eq!(["web", "web-2", "other", "none"].map(|target| row.demand(target)), [9, 7, 1, 0]);
         let others = BusyOthers {
             rows: ["a", "b"].map(|node| (node.to_owned(), Arc::new(row.clone()))).into(),
             is_in_the_dark: false,
         };
-        assert_eq!((others.sums()["web/b"], others.waiting("web").len()), (6, 2));
+        assert_eq!((others.sums()["web/b"], others.needy("web").len()), (6, 2));
+        assert!(others.needy("other").is_empty());
     }
 }

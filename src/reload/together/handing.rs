@@ -1,17 +1,22 @@
 //! Who prefers which backends, for people; and what they move by hand.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
+use tokio::time::timeout;
 
-use super::moving::{moved_by_hand, row_of, writing};
+use super::moving::{ROWS, moved_by_hand, row_of, writing};
 use super::owning::is_owned;
 use super::sharing::Together;
 use crate::cluster::membership::Standing;
+use crate::events;
 use crate::reload::running::RunningConfig;
 use crate::store::shared::{Committed, StoreFault};
 use crate::targets::Target;
 
+/// How long it waits to learn of what came before it.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a change is tried again that others come before.
 const TRIES: usize = 5;
 
@@ -92,6 +97,7 @@ impl RunningConfig {
         target: &str,
         backend: &str,
         node: Option<&str>,
+        who: &str,
     ) -> Result<OwnedBackend, OwnerFault> {
         let together = self.together.as_ref().ok_or(OwnerFault::Alone)?;
         for _ in 0..TRIES {
@@ -112,9 +118,12 @@ impl RunningConfig {
                 }
             }
             let identity = &target.backends[place].identity;
-            let row = moved_by_hand(row_of(&view.rows, &target.name), identity, node);
+            let owners = together.owners().remove(&target.name).unwrap_or_default();
+            let home = owners.home(place).and_then(|home| owners.nodes().get(home)).map(String::as_str);
+            let row = moved_by_hand(row_of(&view.rows, &target.name), identity, node, home);
             match together.node.commit(writing(&view.rows, &target.name, &row)).await {
                 Ok(Committed::Done(revision)) => {
+                    events::owner_by_hand(identity, node, who);
                     together.node.learned(revision).await;
                     let mut now = shown(together, &target).backends.swap_remove(place);
                     // It is in force in some milliseconds.
@@ -124,7 +133,14 @@ impl RunningConfig {
                     }
                     return Ok(now);
                 }
-                Ok(Committed::Conflict) => together.node.learned(view.rows.revision() + 1).await,
+                Ok(Committed::Conflict) => {
+                    let name = format!("{ROWS}{}", target.name);
+                    let before = view.rows.changed(&name);
+                    let mut views = together.node.views();
+                    let other = views.wait_for(|view| view.rows.changed(&name) != before);
+                    // If not, it is tried all the same.
+                    let _ = timeout(PATIENCE, other).await;
+                }
                 Err(fault) => return Err(OwnerFault::Untold(fault)),
             }
         }

@@ -6,7 +6,7 @@
 //! 2. It says nothing of backends that are preferred by whom their order says, unless somebody has moved them there by hand.
 //! 3. Where a node is gone, its backends are preferred by whom their order says, without anybody writing anything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,12 +37,12 @@ pub(super) fn row_of(known: &KnownRows, target: &str) -> OwnRow {
     row.and_then(|row| rows::read(&row.value)).unwrap_or_default()
 }
 
-/// The row after these moves. What it says of backends that are not there any more ends.
+/// The row after these moves. What it says of backends that are not there any more ends, but for those that are held: they may come back.
 pub(super) fn moved(row: OwnRow, owners: &Owners, identities: &[&str], moves: &[OwnerMove]) -> OwnRow {
     let mut row = row;
     let there: BTreeSet<&str> = identities.iter().copied().collect();
-    row.moved.retain(|identity, _| there.contains(identity.as_str()));
-    row.by_hand.retain(|identity| there.contains(identity.as_str()));
+    let OwnRow { moved, by_hand, .. } = &mut row;
+    moved.retain(|identity, _| there.contains(identity.as_str()) || by_hand.contains(identity));
     for one in moves {
         let (identity, node) = (identities[one.backend], &owners.nodes()[one.to]);
         if owners.home(one.backend) == Some(one.to) {
@@ -54,15 +54,20 @@ pub(super) fn moved(row: OwnRow, owners: &Owners, identities: &[&str], moves: &[
     row
 }
 
-/// The row after somebody has moved a backend to this node; `None`: it is moved as nodes have need of it from now on.
-pub(super) fn moved_by_hand(row: OwnRow, identity: &str, node: Option<&str>) -> OwnRow {
+/// The row after somebody has moved a backend to this node; `None`: it is moved as nodes have need of it from now on. `home`: who would prefer it.
+pub(super) fn moved_by_hand(row: OwnRow, identity: &str, node: Option<&str>, home: Option<&str>) -> OwnRow {
     let mut row = row;
     match node {
         Some(node) => {
             row.moved.insert(identity.to_owned(), node.to_owned());
             row.by_hand.insert(identity.to_owned());
         }
-        None => drop(row.by_hand.remove(identity)),
+        None => {
+            row.by_hand.remove(identity);
+            if row.moved.get(identity).map(String::as_str) == home {
+                row.moved.remove(identity);
+            }
+        }
     }
     row
 }
@@ -80,9 +85,9 @@ pub(super) fn writing(known: &KnownRows, target: &str, row: &OwnRow) -> Transact
     Transaction { conditions: vec![RowCondition { name, changed }], changes: vec![change] }
 }
 
-/// What drops the rows of targets that are not shared any more.
-pub(super) fn clearing(known: &KnownRows, targets: &BTreeMap<&str, ()>) -> Option<Transaction> {
-    let is_over = |name: &&str| !targets.contains_key(name.strip_prefix(ROWS).unwrap_or_default());
+/// What drops the rows of targets that are not there any more.
+pub(super) fn clearing(known: &KnownRows, targets: &BTreeSet<&str>) -> Option<Transaction> {
+    let is_over = |name: &&str| !targets.contains(name.strip_prefix(ROWS).unwrap_or_default());
     let name = known.names(ROWS).find(is_over)?;
     let condition = RowCondition { name: name.to_owned(), changed: known.changed(name) };
     Some(Transaction { conditions: vec![condition], changes: vec![RowChange::drop(name)] })
@@ -90,6 +95,8 @@ pub(super) fn clearing(known: &KnownRows, targets: &BTreeMap<&str, ()>) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -101,17 +108,25 @@ mod tests {
         let first = owners(&OwnRow::default());
         let (home, other) = (first.home(3).unwrap(), 1 - first.home(3).unwrap());
         let gone = OwnRow {
-            moved: BTreeMap::from([("web/gone".to_owned(), "a".to_owned())]),
-            by_hand: BTreeSet::from(["web/gone".to_owned()]),
+            moved: BTreeMap::from(["web/gone", "web/held"].map(|one| (one.to_owned(), "a".to_owned()))),
+            by_hand: BTreeSet::from(["web/held".to_owned()]),
             ..OwnRow::default()
         };
         let row = moved(gone, &first, &identities, &[OwnerMove { backend: 3, to: other }]);
-        assert_eq!(row.moved, BTreeMap::from([("web/b3".to_owned(), nodes[other].clone())]));
-        assert!(row.by_hand.is_empty());
+        let kept = [("web/b3".to_owned(), nodes[other].clone()), ("web/held".to_owned(), "a".to_owned())];
+        assert_eq!(row.moved, BTreeMap::from(kept));
+        assert_eq!(row.by_hand.len(), 1, "what is held may come back");
         assert_eq!(owners(&row).numbers()[3], other);
         let known = KnownRows::default();
         assert!(matches!(writing(&known, "web", &row).changes[..], [RowChange::Put { .. }]));
         let row = moved(row, &owners(&OwnRow::default()), &identities, &[OwnerMove { backend: 3, to: home }]);
+        // One that is let go at home is not said to be anywhere.
+        let home = &nodes[home];
+        let held = moved_by_hand(row, "web/b3", Some(home), Some(home));
+        assert!(held.by_hand.contains("web/b3"));
+        let row = moved_by_hand(held, "web/b3", None, Some(home));
+        let row = moved_by_hand(row, "web/held", None, Some("a"));
         assert!(matches!(writing(&known, "web", &row).changes[..], [RowChange::Drop { .. }]), "{row:?}");
+        assert!(clearing(&known, &BTreeSet::new()).is_none());
     }
 }

@@ -8,14 +8,15 @@
 //! 2. Nobody else sets what others have on a backend; what is not owned softly any more has nothing of others.
 //! 3. A detached node keeps what it prefers, and goes by its own requests alone.
 //! 4. Nothing moves while a node is in the dark about another one.
+//! 5. Who hears waits for no store: what this node has is said, and others are moved, beside that.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::busy::{self, BusyOthers, BusyRow, HeardNodes};
+use super::busy::{self, BusyRow, HeardNodes};
 use super::moving;
 use super::sharing::Together;
 use crate::cluster::membership::Standing;
@@ -28,12 +29,11 @@ use crate::reload::running::RunningConfig;
 use crate::store::shared::{Committed, Revision, RowChange, RowCondition, Transaction};
 use crate::targets::Target;
 use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
+use crate::targets::sharing::hearing::turn;
 use crate::targets::sharing::owners::Owners;
 
-/// How often a node looks what it has, and what others have.
+/// What is old says nothing any more: that is found out as often as this.
 const TICK: Duration = Duration::from_millis(250);
-/// The same for each node: all together write no more than a hundred times a second.
-const TICK_OF_EACH: Duration = Duration::from_millis(10);
 /// What others say within this time is heard together.
 const TOGETHER: Duration = Duration::from_millis(10);
 /// After which time it says again what it has.
@@ -47,9 +47,9 @@ struct Said {
     at: Instant,
 }
 
-/// Who prefers what, as this node has put it in force.
+/// Who prefers what.
 #[derive(Default)]
-struct InForce {
+struct OwnersBook {
     /// Of which nodes, which config and which rows that is.
     of: Option<(Vec<String>, u64, (Revision, Revision))>,
     /// By target.
@@ -61,36 +61,43 @@ struct InForce {
 struct Turns {
     heard: HeardNodes,
     said: Option<Said>,
-    force: InForce,
+    book: OwnersBook,
     evenings: HashMap<Arc<str>, Evening>,
     evened: Option<Instant>,
 }
 
-/// Also where somebody has lifted the limit by hand nobody would ever take another one than its own.
-pub(super) fn is_owned(target: &Target) -> bool {
-    target.config.balance.owner == OwnerMode::Soft && target.limit().is_some()
+fn is_soft(target: &Target) -> bool {
+    target.config.balance.owner == OwnerMode::Soft
 }
 
-fn tick(view: &ClusterView) -> Duration {
-    TICK.max(TICK_OF_EACH.saturating_mul(u32::try_from(view.nodes().len()).unwrap_or(u32::MAX)))
+/// Also where somebody has lifted the limit by hand nobody would ever take another one than its own.
+pub(super) fn is_owned(target: &Target) -> bool {
+    is_soft(target) && target.limit().is_some()
+}
+
+/// All nodes that share backends.
+fn sharing(view: &ClusterView) -> Vec<String> {
+    view.nodes().into_iter().filter(|node| node.row.shares).map(|node| node.name).collect()
 }
 
 impl RunningConfig {
-    /// Has nodes share backends, until the process drains. What others say is heard as soon as it is known; what this node has is said in its turn.
+    /// Has nodes share backends, until the process drains.
     pub async fn follow_owners(&self) {
         let Some(together) = &self.together else { return };
-        let (mut views, mut turns) = (together.node.views(), Turns::default());
-        let (mut due, mut heard) = (Instant::now(), None);
+        tokio::join!(self.hear_nodes(together), self.take_turns(together));
+    }
+
+    /// Puts in force what others say, as soon as it is known.
+    async fn hear_nodes(&self, together: &Together) {
+        let (mut heard, mut book) = (HeardNodes::default(), OwnersBook::default());
+        let (mut views, mut due, mut known) = (together.node.views(), Instant::now(), None);
         loop {
             let view = Arc::clone(&views.borrow_and_update());
-            let now = ["busy", "own", "node"].map(|area| view.rows.touched(area));
-            let is_due = Instant::now() >= due;
-            if is_due || heard != Some(now) {
-                self.share_backends(together, &view, &mut turns, is_due).await;
-                heard = Some(now);
-            }
-            if is_due {
-                due = Instant::now() + tick(&view);
+            let now = (view.standing.clone(), ["busy", "own", "node"].map(|area| view.rows.touched(area)));
+            if Instant::now() >= due || known.as_ref() != Some(&now) {
+                self.hear(together, &view, &mut heard, &mut book);
+                known = Some(now);
+                due = Instant::now() + TICK;
             }
             tokio::select! {
                 () = sleep_until(due) => {}
@@ -102,166 +109,191 @@ impl RunningConfig {
         }
     }
 
-    async fn share_backends(&self, together: &Together, view: &ClusterView, turns: &mut Turns, is_due: bool) {
+    fn hear(&self, together: &Together, view: &ClusterView, heard: &mut HeardNodes, book: &mut OwnersBook) {
         let Some(snapshot) = self.reloader.snapshots.current() else { return };
         let all = &snapshot.targets;
         if view.standing == Standing::Member {
-            turns.force.renew(view, all, snapshot.number);
-            together.show_owners(&turns.force.owners);
+            for target in book.renew(view, all, snapshot.number) {
+                let owners = book.owners.get(&target.name);
+                target.prefer_own(&view.node, owners.unwrap_or(&Owners::default()), now());
+            }
+            together.show_owners(&book.owners);
         }
-        let others = turns.heard.listen(view, tick(view), Instant::now());
+        let others = heard.listen(view, turn(view.nodes().len()), Instant::now());
         let sums = others.sums();
         for target in all {
-            if is_owned(target) {
-                let busy = |place: usize| {
-                    let backend = target.backends.get(place);
-                    backend.and_then(|backend| sums.get(&*backend.identity)).copied().unwrap_or(0)
-                };
-                let owners = turns.force.owners.get(&target.name);
-                let waiting = others.waiting(&target.name);
-                target.hear_others(owners.unwrap_or(&Owners::default()), busy, &waiting);
-            } else {
+            let owners = book.owners.get(&target.name).filter(|_| is_owned(target));
+            let Some(owners) = owners else {
                 target.hear_others(&Owners::default(), |_| 0, &[]);
-            }
+                continue;
+            };
+            let busy = |place: usize| {
+                let backend = target.backends.get(place);
+                backend.and_then(|backend| sums.get(&*backend.identity)).copied().unwrap_or(0)
+            };
+            target.hear_others(owners, busy, &others.needy(&target.name));
         }
-        if !is_due {
+    }
+
+    /// Says what this node has, and evens if it is the one that does.
+    async fn take_turns(&self, together: &Together) {
+        let mut turns = Turns::default();
+        loop {
+            let view = together.node.view();
+            if let Some(snapshot) = self.reloader.snapshots.current() {
+                say(together, &view, own_row(&snapshot.targets), &mut turns.said).await;
+            }
+            let view = together.node.view();
+            let tick = turn(view.nodes().len());
+            if turns.evened.is_none_or(|at| at.elapsed() >= EVENING) {
+                turns.evened = Some(Instant::now());
+                self.even(together, &view, &mut turns).await;
+            } else {
+                turns.heard.listen(&view, tick, Instant::now());
+            }
+            sleep(tick).await;
+        }
+    }
+
+    /// Moves backends to where requests come.
+    async fn even(&self, together: &Together, view: &ClusterView, turns: &mut Turns) {
+        // Which config is in force before what is of it.
+        let in_force = together.in_force().map(|row| row.number);
+        let Some(snapshot) = self.reloader.snapshots.current() else { return };
+        let all = &snapshot.targets;
+        let others = turns.heard.listen(view, turn(view.nodes().len()), Instant::now());
+        let is_current = in_force.is_some() && in_force == current(&view.rows);
+        let is_member = view.standing == Standing::Member;
+        if !is_member || !is_current || view.first_for(EVENS).as_deref() != Some(&*view.node) {
+            turns.evenings.clear();
             return;
         }
-        let own = own_row(all);
-        say(together, view, own.clone(), &mut turns.said).await;
-        if turns.evened.is_none_or(|at| at.elapsed() >= EVENING) {
-            turns.evened = Some(Instant::now());
-            let is_current = together.in_force().map(|row| row.number) == current(&view.rows);
-            let evens = view.standing == Standing::Member
-                && is_current
-                && view.first_for(EVENS).as_deref() == Some(&*view.node);
-            match evens {
-                true => even(together, view, all, &own, &others, turns).await,
-                false => turns.evenings.clear(),
+        turns.book.renew(view, all, snapshot.number);
+        turns.evenings.retain(|name, _| turns.book.owners.contains_key(name));
+        if others.is_in_the_dark {
+            return;
+        }
+        let (nodes, own) = (view.nodes(), own_row(all));
+        let leaves = |name: &String| nodes.iter().any(|node| node.name == *name && node.drain.is_some());
+        for target in all.iter().filter(|target| is_owned(target)) {
+            let Some(owners) = turns.book.owners.get(&target.name) else { continue };
+            let evening = turns.evenings.entry(Arc::clone(&target.name)).or_default();
+            let row = moving::row_of(&view.rows, &target.name);
+            let identities: Vec<&str> = target.backends.iter().map(|backend| &*backend.identity).collect();
+            let chosen = target.chosen();
+            let of = |node: &String| match *node == *view.node {
+                true => own.demand(&target.name),
+                false => others.rows.get(node).map_or(0, |row| row.demand(&target.name)),
+            };
+            let moves = {
+                let scene = EveningScene {
+                    owners,
+                    identities: &identities,
+                    demand: &owners.nodes().iter().map(of).collect::<Vec<_>>(),
+                    is_leaving: &owners.nodes().iter().map(leaves).collect::<Vec<_>>(),
+                    is_busy: &|place| target.backends[place].taken() > 0,
+                    is_free: &|place| chosen[place] && !row.by_hand.contains(identities[place]),
+                    calm: together.node.lease(),
+                };
+                evening.tick(&scene, now())
+            };
+            if moves.is_empty() {
+                continue;
             }
+            let row = moving::moved(row, owners, &identities, &moves);
+            // Where somebody else was first it is looked at again.
+            let done = together.node.commit(moving::writing(&view.rows, &target.name, &row)).await;
+            if let Ok(Committed::Done(_)) = done {
+                evening.moved(&identities, &moves, now());
+                together.count_moves(moves.len() as u64);
+            }
+        }
+        // Also of those whose limit somebody has lifted for a while.
+        let there: BTreeSet<&str> = all.iter().map(|target| &*target.name).collect();
+        if let Some(transaction) = moving::clearing(&view.rows, &there) {
+            // What is not dropped now is dropped in a second.
+            let _ = together.node.commit(transaction).await;
         }
     }
 }
 
-impl InForce {
-    /// Puts in force who prefers what by now.
-    fn renew(&mut self, view: &ClusterView, targets: &[Arc<Target>], number: u64) {
-        let nodes: Vec<String> =
-            view.nodes().into_iter().filter(|node| node.row.shares).map(|node| node.name).collect();
-        let of = Some((nodes, number, view.rows.touched("own")));
-        if self.of == of {
-            return;
+impl OwnersBook {
+    /// Looks who prefers what by now; gives the targets where that is another than before.
+    fn renew<'a>(
+        &mut self,
+        view: &ClusterView,
+        targets: &'a [Arc<Target>],
+        number: u64,
+    ) -> Vec<&'a Arc<Target>> {
+        let of = (sharing(view), number, view.rows.touched("own"));
+        if self.of.as_ref() == Some(&of) {
+            return Vec::new();
         }
-        let nodes = of.as_ref().map(|(nodes, ..)| nodes.as_slice()).unwrap_or_default();
+        let before = self.of.replace(of);
+        let Some((nodes, ..)) = &self.of else { return Vec::new() };
+        let is_other = before.as_ref().is_none_or(|(_, before, _)| *before != number);
+        let are_others = is_other || before.is_none_or(|(before, ..)| before != *nodes);
         let mut before = std::mem::take(&mut self.owners);
+        let mut changed = Vec::new();
         for target in targets {
+            let old = before.remove(&target.name);
             let owners = if is_owned(target) {
                 let identities = target.backends.iter().map(|backend| &*backend.identity);
-                Owners::of(nodes, identities, &moving::row_of(&view.rows, &target.name).moved)
+                let moved = moving::row_of(&view.rows, &target.name).moved;
+                match &old {
+                    Some(old) if !are_others => old.again(identities, &moved),
+                    _ => Owners::of(nodes, identities, &moved),
+                }
             } else {
                 Owners::default()
             };
-            if before.remove(&target.name).is_none_or(|before| before != owners)
-                || self.is_other_config(number)
-            {
-                target.prefer_own(&view.node, &owners, now());
+            if is_other || old.as_ref() != Some(&owners) {
+                changed.push(target);
             }
             if is_owned(target) {
                 self.owners.insert(Arc::clone(&target.name), owners);
             }
         }
-        self.of = of;
-    }
-
-    fn is_other_config(&self, number: u64) -> bool {
-        self.of.as_ref().is_none_or(|(_, before, _)| *before != number)
-    }
-}
-
-/// Moves backends to where requests come.
-async fn even(
-    together: &Together,
-    view: &ClusterView,
-    targets: &[Arc<Target>],
-    own: &BusyRow,
-    others: &BusyOthers,
-    turns: &mut Turns,
-) {
-    let owned: Vec<&Arc<Target>> = targets.iter().filter(|target| is_owned(target)).collect();
-    turns.evenings.retain(|name, _| owned.iter().any(|target| target.name == *name));
-    if others.is_in_the_dark {
-        return;
-    }
-    let nodes = view.nodes();
-    let leaves = |name: &String| nodes.iter().any(|node| node.name == *name && node.drain.is_some());
-    for target in &owned {
-        let Some(owners) = turns.force.owners.get(&target.name) else { continue };
-        let evening = turns.evenings.entry(Arc::clone(&target.name)).or_default();
-        let row = moving::row_of(&view.rows, &target.name);
-        let identities: Vec<&str> = target.backends.iter().map(|backend| &*backend.identity).collect();
-        let of = |node: &String| match *node == *view.node {
-            true => own.demand(&target.name),
-            false => others.rows.get(node).map_or(0, |row| row.demand(&target.name)),
-        };
-        let moves = {
-            let scene = EveningScene {
-                owners,
-                identities: &identities,
-                demand: &owners.nodes().iter().map(of).collect::<Vec<_>>(),
-                is_leaving: &owners.nodes().iter().map(leaves).collect::<Vec<_>>(),
-                is_busy: &|place| target.backends[place].taken() > 0,
-                is_held: &|place| row.by_hand.contains(identities[place]),
-                calm: together.node.lease(),
-            };
-            evening.tick(&scene, now())
-        };
-        if moves.is_empty() {
-            continue;
-        }
-        let row = moving::moved(row, owners, &identities, &moves);
-        // Where somebody else was first it is looked at again.
-        let done = together.node.commit(moving::writing(&view.rows, &target.name, &row)).await;
-        if let Ok(Committed::Done(_)) = done {
-            together.count_moves(moves.len() as u64);
-        }
-    }
-    let there: BTreeMap<&str, ()> = owned.iter().map(|target| (&*target.name, ())).collect();
-    if let Some(transaction) = moving::clearing(&view.rows, &there) {
-        // What is not dropped now is dropped in a second.
-        let _ = together.node.commit(transaction).await;
+        changed
     }
 }
 
 /// What this node has.
 fn own_row(targets: &[Arc<Target>]) -> BusyRow {
-    let owned = targets.iter().filter(|target| is_owned(target));
-    let backends = owned.clone().flat_map(|target| &target.backends);
-    let busy = backends.map(|backend| (backend.identity.to_string(), backend.in_flight()));
-    let waiting =
-        owned.map(|target| (target.name.to_string(), u32::try_from(target.waiting()).unwrap_or(u32::MAX)));
-    let has_some = |(_, count): &(String, u32)| *count > 0;
-    BusyRow {
-        turn: 0,
-        backends: busy.filter(has_some).collect(),
-        waiting: waiting.filter(has_some).collect(),
+    let mut row = BusyRow::default();
+    for target in targets.iter().filter(|target| is_owned(target)) {
+        for backend in &target.backends {
+            let count = backend.in_flight();
+            if count > 0 {
+                row.backends.insert(backend.identity.to_string(), count);
+            }
+        }
+        let waiting = u32::try_from(target.waiting()).unwrap_or(u32::MAX);
+        if waiting > 0 {
+            row.waiting.insert(target.name.to_string(), waiting);
+        }
+        if waiting > 0 && target.waiting_in_need() > 0 {
+            row.needy.insert(target.name.to_string());
+        }
     }
+    row
 }
 
 /// Says what this node has, if it is one of the cluster, and that is not known.
 async fn say(together: &Together, view: &ClusterView, own: BusyRow, said: &mut Option<Said>) {
     let name = format!("{}{}", busy::ROWS, view.node);
     let known = view.rows.get(&name).and_then(|row| rows::read::<BusyRow>(&row.value));
-    let is_known = known
-        .as_ref()
-        .map_or(own.is_empty(), |row| row.backends == own.backends && row.waiting == own.waiting);
+    let before = known.as_ref().map_or(0, |row| row.turn);
+    let own = BusyRow { turn: before, ..own };
+    let is_known = known.as_ref().map_or(own.is_empty(), |row| *row == own);
     let is_fresh = own.is_empty() || said.as_ref().is_some_and(|said| said.at.elapsed() < AGAIN);
     if is_known && is_fresh {
         return;
     }
     let Some(lease) = together.node.lent().filter(|_| view.standing == Standing::Member) else { return };
-    let before = said.as_ref().map_or(0, |said| said.row.turn).max(known.map_or(0, |row| row.turn));
     // Whoever else has written there may have written anything.
-    let row = BusyRow { turn: before.wrapping_add(1), ..own };
+    let turn = said.as_ref().map_or(0, |said| said.row.turn).max(before).wrapping_add(1);
+    let row = BusyRow { turn, ..own };
     let conditions = vec![RowCondition { name: name.clone(), changed: view.rows.changed(&name) }];
     let changes = vec![RowChange::Put { name, value: rows::write(&row), lease: Some(lease) }];
     // What they did not get they get with the next turn.

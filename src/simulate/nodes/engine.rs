@@ -16,14 +16,13 @@ use crate::simulate::fake::RunningRequest;
 use crate::simulate::histogram::LatencyHistogram;
 use crate::simulate::workload::Fake;
 use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
+use crate::targets::sharing::hearing::turn;
 use crate::targets::sharing::owners::{MovedBackends, Owners};
 use crate::targets::{Ask, Chance, Lease, Outcome, Pick, QueueTicket, Queued, Registry, Target, Tried};
 use crate::tick::Tick;
 
 /// When a run begins. Not at zero, which stands for "never" in some places.
 const START: Tick = Tick(1_000_000_000);
-/// How often a node says what it has and hears what others have.
-const TURN: Duration = Duration::from_millis(250);
 /// After a flip, moves are its consequences for so long.
 const SETTLES: Duration = Duration::from_secs(15);
 
@@ -68,7 +67,10 @@ struct Request {
 #[derive(Clone, Debug, Default)]
 struct Said {
     busy: Vec<u32>,
+    /// Requests that wait because all of its own are full.
     waiting: u32,
+    /// All that wait.
+    queued: u32,
 }
 
 struct Engine<'a> {
@@ -116,7 +118,7 @@ pub fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
         calendar: Calendar::new(),
         under_way: Slab::new(),
         woken: Arc::default(),
-        said: vec![Said { busy: vec![0; of.backends], waiting: 0 }; of.nodes],
+        said: vec![Said { busy: vec![0; of.backends], ..Said::default() }; of.nodes],
         sums: vec![0; of.backends],
         names,
         moved: MovedBackends::new(),
@@ -144,7 +146,7 @@ impl Engine<'_> {
             for node in 0..self.of.nodes {
                 // Each has its own beat.
                 let share = node as f64 / self.of.nodes as f64;
-                let begin = Duration::from_secs_f64(TURN.as_secs_f64() * share);
+                let begin = turn(self.of.nodes).mul_f64(share);
                 self.calendar.enter(START.after(begin), What::Turn(node));
             }
             if evens {
@@ -209,11 +211,13 @@ impl Engine<'_> {
             flips => ((self.now.0 - START.0) / flips) as usize % self.of.nodes,
         };
         let is_heavy = (self.world.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+        // Drawn in any case: with another number of nodes the requests are the same.
+        let other = self.world.below(self.of.nodes.max(2) - 1);
         if self.of.nodes == 1 || is_heavy < self.of.heavy {
-            return heavy;
+            heavy
+        } else {
+            other + usize::from(other >= heavy)
         }
-        let other = self.world.below(self.of.nodes - 1);
-        other + usize::from(other >= heavy)
     }
 
     fn poll(&mut self, key: u32) {
@@ -242,7 +246,7 @@ impl Engine<'_> {
         (request.place, request.lease) = (place, Some(lease));
         if self.fakes[place].admit(key) {
             self.calendar.enter(Tick(self.now.0 + request.service), What::End(key));
-        } else {
+        } else if self.counts() {
             self.report.collided += 1;
         }
     }
@@ -269,7 +273,7 @@ impl Engine<'_> {
 
     /// A node says what it has, and the others hear it at once.
     fn turn(&mut self, node: usize) {
-        self.calendar.enter(self.now.after(TURN), What::Turn(node));
+        self.calendar.enter(self.now.after(turn(self.of.nodes)), What::Turn(node));
         let said = self.said(node);
         let before = std::mem::replace(&mut self.said[node], said);
         for ((sum, now), before) in self.sums.iter_mut().zip(&self.said[node].busy).zip(&before.busy) {
@@ -287,7 +291,8 @@ impl Engine<'_> {
     fn said(&self, node: usize) -> Said {
         let target = &self.targets[node];
         let busy = target.backends.iter().map(|backend| backend.in_flight()).collect();
-        Said { busy, waiting: u32::try_from(target.waiting()).unwrap_or(u32::MAX) }
+        let queued = u32::try_from(target.waiting()).unwrap_or(u32::MAX);
+        Said { busy, waiting: target.waiting_in_need(), queued }
     }
 
     /// Who prefers what, on all nodes.
@@ -303,20 +308,21 @@ impl Engine<'_> {
         self.calendar.enter(self.now.after(EVENING), What::Evening);
         let target = Arc::clone(&self.targets[0]);
         let identities: Vec<&str> = target.backends.iter().map(|backend| &*backend.identity).collect();
-        let demand = |said: &Said| said.busy.iter().sum::<u32>() + said.waiting;
+        let demand = |said: &Said| said.busy.iter().sum::<u32>() + said.queued;
         let scene = EveningScene {
             owners: &self.owners,
             identities: &identities,
             demand: &self.said.iter().map(demand).collect::<Vec<_>>(),
             is_leaving: &vec![false; self.of.nodes],
             is_busy: &|place| target.backends[place].taken() > 0,
-            is_held: &|_| false,
+            is_free: &|_| true,
             calm: Duration::ZERO,
         };
         let moves = self.evening.tick(&scene, self.now);
         if moves.is_empty() {
             return;
         }
+        self.evening.moved(&identities, &moves, self.now);
         for one in &moves {
             self.moved.insert(identities[one.backend].to_owned(), self.names[one.to].clone());
         }

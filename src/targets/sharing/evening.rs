@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //!
-//! 1. A backend that has moved does not move again for ten seconds, and one that somebody has moved by hand not at all.
+//! 1. A backend that has moved does not move again for ten seconds, and one that is not free to (held by hand, down, or behind others) not at all: it counts for nothing.
 //! 2. At most a tenth of the backends moves at once.
 //! 3. Nothing moves until the nodes have been the same for as long as their lease.
 
@@ -25,8 +25,9 @@ const SLOW: f64 = 60.0;
 /// So many times more than chance a change differs; and so many times what chance does to the other one is no reason to move.
 const CHANGE: f64 = 4.0;
 const CHANCE: f64 = 3.5;
-/// For how long requests know of one another, in seconds: of demand that is looked at as often, so much is new.
-const MEMORY: f64 = 2.0;
+/// For how many looks demand remembers itself at least and at most, and before anything was seen of it: requests that take long are there for many of them.
+const MEMORY: [f64; 2] = [1.0, 60.0];
+const UNSEEN: f64 = 2.0;
 /// Requests by which what changes differs at least, where chance does nothing to it.
 const LEAST: f64 = 0.5;
 /// A change is followed at once, as if it had lasted for so many seconds.
@@ -56,8 +57,8 @@ pub struct EveningScene<'a> {
     pub is_leaving: &'a [bool],
     /// Whether a backend has requests.
     pub is_busy: &'a dyn Fn(usize) -> bool,
-    /// Whether somebody has moved it by hand.
-    pub is_held: &'a dyn Fn(usize) -> bool,
+    /// Whether it gets requests, and may move.
+    pub is_free: &'a dyn Fn(usize) -> bool,
     /// How long the nodes have to be the same.
     pub calm: Duration,
 }
@@ -78,22 +79,26 @@ struct Demand {
     slow: f64,
     /// How far from that it goes by itself, squared.
     spread: f64,
+    /// How far it goes from one look to the next, squared.
+    step: f64,
+    last: f64,
 }
 
 impl Demand {
-    fn of(count: f64) -> Demand {
-        Demand { fast: count, slow: count, spread: count }
+    /// Of which nothing is known but how much it is, and that it remembers itself for so many looks.
+    fn of(count: f64, memory: f64) -> Demand {
+        Demand { fast: count, slow: count, spread: count, step: count * 4.0 / (memory + 1.0), last: count }
     }
 
     /// What chance does to the mean of it over so many seconds. Requests that come by themselves spread as much as there are of them on average; those of clients that
     /// wait for their answers less; and what spreads more is none.
-    fn chance(&self, seconds: f64) -> f64 {
-        (self.spread.min(self.slow.max(1.0)) * MEMORY / seconds.max(1.0)).sqrt()
+    fn chance(&self, memory: f64, seconds: f64) -> f64 {
+        (self.spread.min(self.slow.max(1.0)) * (memory / seconds.max(1.0)).min(1.0)).sqrt()
     }
 }
 
 /// What is remembered of one target.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Evening {
     nodes: Vec<String>,
     demand: Vec<Demand>,
@@ -101,6 +106,8 @@ pub struct Evening {
     seconds: u32,
     /// For how many of them demand has been another.
     changed: u32,
+    /// For how many looks demand remembers itself.
+    memory: f64,
     /// Backends are moving.
     moves: bool,
     /// Since when the nodes are these.
@@ -108,12 +115,27 @@ pub struct Evening {
     moved: HashMap<String, Tick>,
 }
 
+impl Default for Evening {
+    fn default() -> Evening {
+        Evening {
+            nodes: Vec::new(),
+            demand: Vec::new(),
+            seconds: 0,
+            changed: 0,
+            memory: UNSEEN,
+            moves: false,
+            since: Tick::ZERO,
+            moved: HashMap::new(),
+        }
+    }
+}
+
 impl Evening {
     /// One more second has passed: what moves.
     pub fn tick(&mut self, scene: &EveningScene<'_>, now: Tick) -> Vec<OwnerMove> {
         let nodes = scene.owners.nodes();
         if self.nodes != nodes {
-            let demand = scene.demand.iter().map(|count| Demand::of(f64::from(*count)));
+            let demand = scene.demand.iter().map(|count| Demand::of(f64::from(*count), UNSEEN));
             *self = Evening {
                 nodes: nodes.to_vec(),
                 demand: demand.collect(),
@@ -124,12 +146,16 @@ impl Evening {
         }
         self.look(scene.demand);
         self.moved.retain(|_, at| now.since(*at) < REST);
-        let is_idle = self.demand.iter().map(|one| one.slow).sum::<f64>() < IDLE;
-        if !scene.owners.are_shared() || now.since(self.since) < scene.calm || is_idle {
+        let is_idle = self.demand.iter().map(|one| one.slow).sum::<f64>() < IDLE
+            && !scene.is_leaving.iter().any(|leaves| *leaves);
+        let is_calm = now.since(self.since) >= scene.calm.max(REST);
+        if !scene.owners.are_shared() || !is_calm || is_idle {
             return Vec::new();
         }
         let (wanted, bands) = self.wanted(scene);
-        let counts = scene.owners.counts();
+        let mut counts = vec![0; nodes.len()];
+        let owners = scene.owners.numbers().iter().enumerate();
+        owners.filter(|(place, _)| (scene.is_free)(*place)).for_each(|(_, owner)| counts[*owner] += 1);
         let off = |node: usize| wanted[node].abs_diff(counts[node]);
         let ends = |band: f64| if band > 0.0 { (band / 2.0).max(1.0) } else { 0.0 };
         let bound = |node: usize| if self.moves { ends(bands[node]) } else { bands[node] };
@@ -137,11 +163,22 @@ impl Evening {
         if !self.moves {
             return Vec::new();
         }
-        let moves = self.choose(scene, &wanted, counts);
-        for one in &moves {
-            self.moved.insert(scene.identities[one.backend].to_owned(), now);
+        self.choose(scene, &wanted, counts)
+    }
+
+    /// These have moved.
+    pub fn moved(&mut self, identities: &[&str], moves: &[OwnerMove], now: Tick) {
+        for one in moves {
+            self.moved.insert(identities[one.backend].to_owned(), now);
         }
-        moves
+    }
+
+    /// For how many looks demand remembers itself, as far as that shows while it is no other: it goes the less from one to the next, the more it does.
+    fn remembers(&self) -> f64 {
+        let sum = |of: fn(&Demand) -> f64| self.demand.iter().map(of).sum::<f64>();
+        let (spread, step) = (sum(|one| one.spread), sum(|one| one.step));
+        let [least, most] = MEMORY;
+        if step > 0.0 { (4.0 * spread / step - 1.0).clamp(least, most) } else { UNSEEN }
     }
 
     /// Takes in what is asked of the nodes.
@@ -149,24 +186,29 @@ impl Evening {
         self.seconds = self.seconds.saturating_add(1);
         // A mean of all that was seen, until that is long enough.
         let share = (1.0 - (-1.0 / SLOW).exp()).max(1.0 / f64::from(self.seconds));
-        let mut is_other = false;
+        let (memory, mut is_other) = (self.memory, false);
         for (one, count) in self.demand.iter_mut().zip(demand) {
             let count = f64::from(*count);
             one.fast += (count - one.fast) * (1.0 - (-1.0 / FAST).exp());
+            one.step += ((count - one.last).powi(2) - one.step) * share;
+            one.last = count;
             one.spread += ((count - one.slow).powi(2) - one.spread) * share;
             one.slow += (count - one.slow) * share;
-            is_other |= (one.fast - one.slow).abs() > CHANGE * one.chance(2.0 * FAST).max(LEAST);
+            is_other |= (one.fast - one.slow).abs() > CHANGE * one.chance(memory, 2.0 * FAST).max(LEAST);
         }
         self.changed = if is_other { self.changed + 1 } else { 0 };
+        if !is_other {
+            self.memory = self.remembers();
+        }
         if self.changed >= LASTS {
-            self.demand.iter_mut().for_each(|one| *one = Demand::of(one.fast));
+            self.demand.iter_mut().for_each(|one| *one = Demand::of(one.fast, memory));
             (self.seconds, self.changed) = (LASTS, 0);
         }
     }
 
     /// How many backends each node is to have, and by how many it may be off.
     fn wanted(&self, scene: &EveningScene<'_>) -> (Vec<usize>, Vec<f64>) {
-        let count = scene.owners.numbers().len();
+        let count = (0..scene.owners.numbers().len()).filter(|place| (scene.is_free)(*place)).count();
         let all_leave = scene.is_leaving.iter().all(|leaves| *leaves);
         let stays: Vec<bool> = scene.is_leaving.iter().map(|leaves| !leaves || all_leave).collect();
         let staying = stays.iter().filter(|stays| **stays).count().max(1);
@@ -175,9 +217,10 @@ impl Evening {
             self.demand.iter().zip(&stays).map(|(one, stays)| if *stays { one.slow } else { 0.0 }).collect();
         let wanted = shares(count, &demand, &stays, floor);
         let whole: f64 = demand.iter().sum::<f64>().max(IDLE);
+        let memory = self.memory;
         let seconds = f64::from(self.seconds).clamp(SOON, 2.0 * SLOW);
         let band = |node: usize| {
-            let by_chance = CHANCE * self.demand[node].chance(seconds) * count as f64 / whole;
+            let by_chance = CHANCE * self.demand[node].chance(memory, seconds) * count as f64 / whole;
             // Who leaves is to have none.
             if stays[node] { (wanted[node] as f64 * OFF).max(by_chance).max(1.0) } else { 0.0 }
         };
@@ -191,7 +234,7 @@ impl Evening {
         let mut free: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (place, owner) in owners.iter().enumerate() {
             let rests = self.moved.contains_key(scene.identities[place]);
-            if counts[*owner] > wanted[*owner] && !rests && !(scene.is_held)(place) {
+            if counts[*owner] > wanted[*owner] && !rests && (scene.is_free)(place) {
                 free.entry(*owner).or_default().push(place);
             }
         }
@@ -272,7 +315,7 @@ mod tests {
     }
 
     const SECOND: u64 = 1_000_000_000;
-    const CALM: Duration = Duration::from_secs(5);
+    const CALM: Duration = Duration::from_secs(12);
 
     /// Nodes that share forty backends, and who evens them.
     struct Lab {
@@ -314,10 +357,12 @@ mod tests {
                 demand,
                 is_leaving: &is_leaving,
                 is_busy: &|place| place % 2 == 0,
-                is_held: &|place| held.contains(&place),
+                is_free: &|place| !held.contains(&place),
                 calm: CALM,
             };
-            let moves = self.evening.tick(&scene, Tick(self.seconds * SECOND));
+            let now = Tick(self.seconds * SECOND);
+            let moves = self.evening.tick(&scene, now);
+            self.evening.moved(&identities, &moves, now);
             for one in &moves {
                 assert_ne!(owners.numbers()[one.backend], one.to);
                 self.moved.insert(identities[one.backend].to_owned(), self.nodes[one.to].clone());
@@ -342,7 +387,7 @@ mod tests {
     #[test]
     fn backends_go_where_requests_come_a_tenth_at_a_time_and_idle_ones_first() {
         let mut lab = Lab::new(&["a", "b"]);
-        assert!((0..5).all(|_| lab.tick(&[20, 0]).is_empty()), "the nodes have just come");
+        assert!((0..12).all(|_| lab.tick(&[20, 0]).is_empty()), "the nodes have just come");
         let (first, before) = (lab.tick(&[20, 0]), lab.owners());
         assert!(first.len() == 4 && first.iter().all(|place| place % 2 == 1), "{first:?}");
         let (most, took) = lab.settle(&[20, 0]);
@@ -385,6 +430,14 @@ mod tests {
         assert_eq!(lab.owners().counts(), [20, 0, 20]);
         lab.is_leaving[1] = false;
         lab.settle(&[10, 10, 10]);
+        // Also while nobody asks for anything; but for one that is held there, which keeps nobody from coming to rest.
+        lab.held = vec![(0..40).find(|place| lab.owners().owner(*place) == Some("b")).unwrap()];
+        lab.is_leaving[1] = true;
+        lab.settle(&[0, 0, 0]);
+        assert_eq!(lab.owners().counts()[1], 1);
+        assert!((0..200).all(|_| lab.tick(&[10, 0, 10]).is_empty()));
+        (lab.is_leaving[1], lab.held) = (false, Vec::new());
+        lab.settle(&[10, 10, 10]);
         assert!(lab.owners().counts().iter().all(|count| (12..=14).contains(count)));
         // Where all are, somebody serves all the same.
         lab.is_leaving = vec![true; 3];
@@ -392,7 +445,7 @@ mod tests {
         // One that goes changes nothing for as long as a lease, and its own are those of who is first.
         lab.nodes.pop();
         lab.is_leaving = vec![false; 2];
-        assert!((0..5).all(|_| lab.tick(&[20, 0]).is_empty()));
+        assert!((0..12).all(|_| lab.tick(&[20, 0]).is_empty()));
         assert_eq!(lab.owners().counts().iter().sum::<usize>(), 40);
     }
 }

@@ -1,6 +1,8 @@
 //! What other nodes say they have, put in force on a target of this one.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::owners::Owners;
 use crate::targets::{Backend, Target};
@@ -9,7 +11,34 @@ use crate::tick::Tick;
 /// So many requests beyond the limit are counted of others: more of them change nothing.
 const BEYOND: u32 = 8;
 
+/// How often one of so many nodes says what it has: four times a second, and all together no more than a hundred times.
+#[must_use]
+pub fn turn(nodes: usize) -> Duration {
+    const TURN: Duration = Duration::from_millis(250);
+    const TURN_OF_EACH: Duration = Duration::from_millis(10);
+    TURN.max(TURN_OF_EACH.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)))
+}
+
 impl Target {
+    /// Requests that wait here for any of the backends, if each is full that this node prefers: the others leave those alone then. One that waits for the backend of its
+    /// cookie takes nothing of what others could use.
+    #[must_use]
+    pub fn waiting_in_need(&self) -> u32 {
+        let limit = self.limit().unwrap_or(0);
+        let has_room = |backend: &Arc<Backend>| backend.is_own() && backend.taken() < limit;
+        if self.backends.iter().any(has_room) { 0 } else { self.state.board.waiting() }
+    }
+
+    /// Which backends get requests now, by place; none while so many are ejected that this is set aside.
+    #[must_use]
+    pub fn chosen(&self) -> Vec<bool> {
+        let live = self.state.live.load();
+        let chosen: HashSet<_> =
+            live.first_choice().flat_map(|tier| tier.backends.iter()).map(|backend| backend.id).collect();
+        let panics = self.state.board.panics();
+        self.backends.iter().map(|backend| !panics && chosen.contains(&backend.id)).collect()
+    }
+
     /// From now on node `own` prefers its own of them.
     pub fn prefer_own(&self, own: &str, owners: &Owners, now: Tick) {
         let places = self.backends.iter().enumerate();

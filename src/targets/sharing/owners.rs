@@ -5,7 +5,7 @@
 //! that comes or goes changes who prefers its own share of the backends and no others: what a dead one preferred, its successors do as soon as they know.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -34,23 +34,30 @@ impl Owners {
         identities: impl ExactSizeIterator<Item = &'a str>,
         moved: &MovedBackends,
     ) -> Owners {
-        let mut nodes = nodes.to_vec();
-        nodes.sort_unstable();
-        nodes.dedup();
-        let mut all = Owners { nodes, owners: Vec::new(), homes: Vec::new() };
-        if all.nodes.len() < 2 || identities.len() < all.nodes.len() * LEAST {
-            return all;
+        let nodes = BTreeSet::from_iter(nodes.iter().cloned()).into_iter().collect::<Vec<String>>();
+        if nodes.len() < 2 || identities.len() < nodes.len() * LEAST {
+            return Owners { nodes, owners: Vec::new(), homes: Vec::new() };
         }
-        for identity in identities {
-            let place = |(_, node): &(usize, &String)| {
-                Reverse(xxh3_64(format!("{node}\0own\0{identity}").as_bytes()))
-            };
-            let home = all.nodes.iter().enumerate().min_by_key(place).map_or(0, |(number, _)| number);
-            let moved = moved.get(identity).and_then(|node| all.nodes.binary_search(node).ok());
-            all.homes.push(home);
-            all.owners.push(moved.unwrap_or(home));
-        }
-        all
+        let identities: Vec<&str> = identities.collect();
+        let home = |identity: &&str| {
+            let hash = |node: &str| Reverse(xxh3_64(format!("{node}\0own\0{identity}").as_bytes()));
+            let nodes = nodes.iter().enumerate();
+            nodes.min_by_key(|(_, node)| hash(node)).map_or(0, |(number, _)| number)
+        };
+        let homes = identities.iter().map(home).collect();
+        Owners { nodes, owners: Vec::new(), homes }.again(identities.into_iter(), moved)
+    }
+
+    /// The same backends and nodes, where others are moved.
+    #[must_use]
+    pub fn again<'a>(&self, identities: impl Iterator<Item = &'a str>, moved: &MovedBackends) -> Owners {
+        let (nodes, homes) = (self.nodes.clone(), self.homes.clone());
+        let owner = |(identity, home): (&str, &usize)| {
+            let moved = moved.get(identity).and_then(|node| nodes.binary_search(node).ok());
+            moved.unwrap_or(*home)
+        };
+        let owners = identities.zip(&homes).map(owner).collect();
+        Owners { nodes, owners, homes }
     }
 
     /// The nodes, by name.
