@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::membership::{Standing, beat, deadline, refusal};
-use super::rows::{self, META, NodeRow, SCHEMA, SchemaRow};
+use super::rows::{self, LastWords, META, NodeRow, SCHEMA, SchemaRow};
 use super::view::{ClusterView, KnownRows};
 use crate::config::model::{ClusterConfig, ClusterKey};
 use crate::events;
@@ -54,8 +54,8 @@ pub struct NodeFacts {
 /// This node among the others.
 #[derive(Debug)]
 pub struct ClusterNode {
-    store: ChosenStore,
-    lease: Duration,
+    pub(super) store: ChosenStore,
+    pub(super) lease: Duration,
     key: Option<Arc<ClusterKey>>,
     row: NodeRow,
     view: watch::Sender<Arc<ClusterView>>,
@@ -65,6 +65,8 @@ pub struct ClusterNode {
     lent: Mutex<Option<LeaseNumber>>,
     /// The store has gone back, and what it has now is not known yet.
     is_rewound: AtomicBool,
+    /// What is still to be said once it has left, and in which row.
+    pub(super) last_words: Mutex<Option<(String, LastWords)>>,
 }
 
 /// How a session with the store has ended.
@@ -123,6 +125,7 @@ impl ClusterNode {
             view,
             due: watch::Sender::new(Tick::ZERO),
             lent: Mutex::default(),
+            last_words: Mutex::default(),
             is_rewound: AtomicBool::new(false),
         }
     }
@@ -212,8 +215,12 @@ impl ClusterNode {
             .send_modify(|view| Arc::make_mut(view).standing = Standing::Detached("it has left".to_owned()));
         let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(lease) = lent {
+            let last = self.begin_last_words().await;
             // Without it others wait until the lease is over.
             let _ = tokio::time::timeout(GRACE, self.store.revoke(lease)).await;
+            if let Some(lease) = last {
+                self.end_last_words(lease).await;
+            }
         }
     }
 

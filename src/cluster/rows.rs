@@ -4,7 +4,20 @@
 //! whoever writes a row that others have written keeps what it does not know; and `meta/schema` says which version a node must understand at least. A node that
 //! does not must not join; it serves all the same.
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+/// What a node that has left still has to say: the value of a row; `None`: nothing any more.
+#[derive(Clone)]
+pub struct LastWords(pub Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>);
+
+impl fmt::Debug for LastWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LastWords(..)")
+    }
+}
 
 /// The version of rows that this build writes.
 pub const SCHEMA: u32 = 1;

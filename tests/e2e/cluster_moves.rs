@@ -47,10 +47,10 @@ fn owned(node: &Process) -> usize {
     sum(&scrape(node), "evenkeel_cluster_owned_backends", &["target=\"web\""]) as usize
 }
 
-/// All but a dozen, give or take one: of so few nobody cares.
+/// All but four, give or take one: of so few nobody cares.
 fn has_most(busy: &Process, idle: &Process) -> bool {
     let (most, rest) = (owned(busy), owned(idle));
-    most + rest == COUNT && (11..=13).contains(&rest)
+    most + rest == COUNT && (3..=5).contains(&rest)
 }
 
 fn moves(node: &Process) -> f64 {
@@ -83,13 +83,13 @@ fn backends_move_to_the_node_that_is_asked_most_and_back_and_no_request_is_lost(
     let (etcd, backend) = (Etcd::start(1), backend());
     let nodes = start(&etcd, &backend, &["a", "b"]);
     eventually("each prefers some", || owned(&nodes[0]) + owned(&nodes[1]) == COUNT);
-    // The other one keeps a dozen, whatever is asked of it.
+    // The other one keeps four, whatever is asked of it.
     for (busy, idle) in [(0, 1), (1, 0)] {
         under_load(&nodes[busy], 20, || {
             eventually("they move", || has_most(&nodes[busy], &nodes[idle]));
         });
     }
-    assert!(moves(&nodes[0]) + moves(&nodes[1]) >= 16.0, "one of them has moved them");
+    assert!(moves(&nodes[0]) + moves(&nodes[1]) >= 32.0, "one of them has moved them");
     assert!(moves(&nodes[0]) == 0.0 || moves(&nodes[1]) == 0.0, "and no other one");
     // What was moved is preferred by who is left once its node is gone, without anybody moving it.
     let [first, second] = <[Process; 2]>::try_from(nodes).ok().unwrap();

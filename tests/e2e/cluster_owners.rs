@@ -103,6 +103,39 @@ fn who_has_none_free_of_its_own_takes_those_that_it_believes_free_and_no_others(
     });
 }
 
+/// What is under way on a node that leaves the others hear of until it has ended.
+#[test]
+fn a_node_that_drains_is_heard_until_its_last_request_has_ended() {
+    if !is_there() {
+        return;
+    }
+    let (etcd, backends) = (Etcd::start(1), fakes(COUNT));
+    let [first, second] = start(&etcd, &backends, ", owner: soft");
+    eventually("each prefers some", || owned(&first) + owned(&second) == COUNT as f64);
+    let slow = Behaviour::default().latency(Duration::from_secs(6));
+    backends.iter().for_each(|backend| backend.behave(slow.clone()));
+    let address = first.address("web");
+    let ask = || std::thread::spawn(move || Client::connect(address).get("/").status);
+    let under_way: Vec<_> = (0..COUNT).map(|_| ask()).collect();
+    eventually("it has one request on each", || load(&first) == (COUNT as u64, 0));
+    let elsewhere = || -> u64 {
+        let (_, target) = second.ask("GET /api/v1/targets/web", b"");
+        let backends = target["backends"].as_array().unwrap();
+        backends.iter().map(|backend| backend["elsewhere"].as_u64().unwrap()).sum()
+    };
+    eventually("it is told", || elsewhere() == COUNT as u64);
+    first.terminate();
+    // None of them is ever taken for free while it is not.
+    let mut least = u64::MAX;
+    eventually("it has left", || {
+        least = least.min(elsewhere());
+        owned(&second) == COUNT as f64
+    });
+    assert_eq!((least, elsewhere()), (COUNT as u64, COUNT as u64));
+    assert!(under_way.into_iter().all(|asked| asked.join().unwrap() == 200));
+    eventually("nothing is left of it", || elsewhere() == 0);
+}
+
 /// A node whose queue is never empty lets go of what another one prefers and needs.
 #[test]
 fn who_always_has_somebody_waiting_gives_the_others_theirs_when_these_need_them() {

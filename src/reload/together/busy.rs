@@ -17,7 +17,7 @@ pub(super) const ROWS: &str = "busy/";
 /// After which time what a node has said says nothing any more; with very many nodes, three of their turns.
 const OLD: Duration = Duration::from_secs(1);
 
-/// `busy/NODE`. It goes with the lease of its node.
+/// `busy/NODE`. It goes with the lease of its node; `busy/NODE/BOOT` is what is under way on one that has left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BusyRow {
     /// A number that grows, so that what is said again is a change.
@@ -99,20 +99,21 @@ impl HeardNodes {
             return others;
         }
         let mut said = HashMap::new();
-        for node in view.nodes().into_iter().filter(|node| node.name != *view.node) {
-            let name = format!("{ROWS}{}", node.name);
-            let changed = view.rows.changed(&name);
-            let before = self.said.remove(&node.name).filter(|heard| heard.changed == changed);
+        // Also of nodes that have left, for as long as they have something under way.
+        let all = view.rows.names(ROWS).filter_map(|name| Some((name, name.strip_prefix(ROWS)?)));
+        for (name, node) in all.filter(|(_, node)| *node != &*view.node) {
+            let changed = view.rows.changed(name);
+            let before = self.said.remove(node).filter(|heard| heard.changed == changed);
             let heard = before.unwrap_or_else(|| {
-                let row = view.rows.get(&name).and_then(|row| rows::read::<BusyRow>(&row.value));
+                let row = view.rows.get(name).and_then(|row| rows::read::<BusyRow>(&row.value));
                 HeardRow { changed, since: at, row: Arc::new(row.unwrap_or_default()) }
             });
             if at.duration_since(heard.since) <= OLD.max(tick * 3) {
-                others.rows.insert(node.name.clone(), Arc::clone(&heard.row));
+                others.rows.insert(node.to_owned(), Arc::clone(&heard.row));
             } else if !heard.row.is_empty() {
                 others.is_in_the_dark = true;
             }
-            said.insert(node.name, heard);
+            said.insert(node.to_owned(), heard);
         }
         self.said = said;
         others

@@ -199,7 +199,7 @@ fn next(row: Option<NameRow>, askers: &Askers<'_>, finding: &NameFinding, at_ms:
     let more = row.map(|row| row.more).unwrap_or_default();
     let ttl_ms = millis(known.ttl);
     let (by, boot) = (askers.own.to_owned(), askers.boot.to_owned());
-    is_due.then(|| NameRow { addresses, ttl_ms, by, boot, trouble, at_ms, more })
+    is_due.then_some(NameRow { addresses, ttl_ms, by, boot, trouble, at_ms, more })
 }
 
 fn said(question: &DnsQuestion, one: &HeardAddress, absent: Option<Duration>) -> RowAddress {

@@ -21,7 +21,7 @@ use super::moving;
 use super::sharing::Together;
 use crate::cluster::membership::Standing;
 use crate::cluster::revision::current;
-use crate::cluster::rows;
+use crate::cluster::rows::{self, LastWords};
 use crate::cluster::view::ClusterView;
 use crate::config::model::OwnerMode;
 use crate::net::now;
@@ -84,6 +84,15 @@ impl RunningConfig {
     /// Has nodes share backends, until the process drains.
     pub async fn follow_owners(&self) {
         let Some(together) = &self.together else { return };
+        let reloader = Arc::clone(&self.reloader);
+        let words = move || {
+            let snapshot = reloader.snapshots.current()?;
+            let row = own_row(&snapshot.targets);
+            // A number of its own: the same again is news, and says that it is still so.
+            let turn = now().0;
+            (!row.is_empty()).then(|| rows::write(&BusyRow { turn, ..row }))
+        };
+        together.node.at_last("busy", LastWords(Arc::new(words)));
         tokio::join!(self.hear_nodes(together), self.take_turns(together));
     }
 

@@ -37,7 +37,7 @@ const LASTS: u32 = 3;
 /// The part of its backends by which a node may be off.
 const OFF: f64 = 0.05;
 /// Backends that a node has at least, where there are enough.
-const FLOOR: usize = 12;
+const FLOOR: usize = 4;
 /// Of so many backends one moves at a time.
 const PART: usize = 10;
 /// How long a backend that has moved stays.
@@ -79,15 +79,29 @@ struct Demand {
     slow: f64,
     /// How far from that it goes by itself, squared.
     spread: f64,
-    /// How far it goes from one look to the next, squared.
-    step: f64,
-    last: f64,
+    /// How far it goes in one look and in four of them, squared; jumps count for no more than chance would have it at most.
+    steps: [f64; 2],
+    /// The latest looks.
+    last: [f64; 4],
 }
 
 impl Demand {
-    /// Of which nothing is known but how much it is, and that it remembers itself for so many looks.
-    fn of(count: f64, memory: f64) -> Demand {
-        Demand { fast: count, slow: count, spread: count, step: count * 4.0 / (memory + 1.0), last: count }
+    /// Of which nothing is known but how much it is.
+    fn of(count: f64) -> Demand {
+        Demand { fast: count, slow: count, spread: count, steps: [0.0; 2], last: [count; 4] }
+    }
+
+    /// Takes in how much it is now; of what was known so much goes.
+    fn look(&mut self, count: f64, share: f64) {
+        let most = 9.0 * self.slow.max(1.0);
+        let mix = |old: &mut f64, new: f64| *old += (new - *old) * share;
+        mix(&mut self.steps[0], (count - self.last[3]).powi(2).min(most));
+        mix(&mut self.steps[1], (count - self.last[0]).powi(2).min(most));
+        self.last.rotate_left(1);
+        self.last[3] = count;
+        self.fast += (count - self.fast) * (1.0 - (-1.0 / FAST).exp());
+        mix(&mut self.spread, (count - self.slow).powi(2));
+        mix(&mut self.slow, count);
     }
 
     /// What chance does to the mean of it over so many seconds. Requests that come by themselves spread as much as there are of them on average; those of clients that
@@ -135,7 +149,7 @@ impl Evening {
     pub fn tick(&mut self, scene: &EveningScene<'_>, now: Tick) -> Vec<OwnerMove> {
         let nodes = scene.owners.nodes();
         if self.nodes != nodes {
-            let demand = scene.demand.iter().map(|count| Demand::of(f64::from(*count), UNSEEN));
+            let demand = scene.demand.iter().map(|count| Demand::of(f64::from(*count)));
             *self = Evening {
                 nodes: nodes.to_vec(),
                 demand: demand.collect(),
@@ -173,12 +187,23 @@ impl Evening {
         }
     }
 
-    /// For how many looks demand remembers itself, as far as that shows while it is no other: it goes the less from one to the next, the more it does.
+    /// For how many looks demand remembers itself, by how much further it goes in four of them than in one.
     fn remembers(&self) -> f64 {
-        let sum = |of: fn(&Demand) -> f64| self.demand.iter().map(of).sum::<f64>();
-        let (spread, step) = (sum(|one| one.spread), sum(|one| one.step));
+        let [one, four] =
+            [0, 1].map(|which| self.demand.iter().map(|demand| demand.steps[which]).sum::<f64>());
         let [least, most] = MEMORY;
-        if step > 0.0 { (4.0 * spread / step - 1.0).clamp(least, most) } else { UNSEEN }
+        if one <= 0.0 {
+            return self.memory;
+        }
+        // With `alike` between one look and the next these are as 1 to 1 + alike + alike² + alike³.
+        let further = (four / one).clamp(1.0, 4.0);
+        let (mut low, mut high) = (0.0_f64, 1.0_f64);
+        for _ in 0..20 {
+            let alike = f64::midpoint(low, high);
+            let is_less = 1.0 + alike + alike.powi(2) + alike.powi(3) < further;
+            *(if is_less { &mut low } else { &mut high }) = alike;
+        }
+        ((1.0 + low) / (1.0 - low).max(f64::EPSILON)).clamp(least, most)
     }
 
     /// Takes in what is asked of the nodes.
@@ -188,12 +213,7 @@ impl Evening {
         let share = (1.0 - (-1.0 / SLOW).exp()).max(1.0 / f64::from(self.seconds));
         let (memory, mut is_other) = (self.memory, false);
         for (one, count) in self.demand.iter_mut().zip(demand) {
-            let count = f64::from(*count);
-            one.fast += (count - one.fast) * (1.0 - (-1.0 / FAST).exp());
-            one.step += ((count - one.last).powi(2) - one.step) * share;
-            one.last = count;
-            one.spread += ((count - one.slow).powi(2) - one.spread) * share;
-            one.slow += (count - one.slow) * share;
+            one.look(f64::from(*count), share);
             is_other |= (one.fast - one.slow).abs() > CHANGE * one.chance(memory, 2.0 * FAST).max(LEAST);
         }
         self.changed = if is_other { self.changed + 1 } else { 0 };
@@ -201,7 +221,14 @@ impl Evening {
             self.memory = self.remembers();
         }
         if self.changed >= LASTS {
-            self.demand.iter_mut().for_each(|one| *one = Demand::of(one.fast, memory));
+            let again = |one: &Demand| Demand {
+                fast: one.fast,
+                slow: one.fast,
+                spread: one.fast,
+                steps: one.steps,
+                last: one.last,
+            };
+            self.demand.iter_mut().for_each(|one| *one = again(one));
             (self.seconds, self.changed) = (LASTS, 0);
         }
     }
@@ -380,7 +407,10 @@ mod tests {
                     last = self.seconds;
                 }
             }
-            (most, last - begun)
+            let took = last - begun;
+            // What is left is moved once chance is known to do nothing here.
+            (0..300).for_each(|_| drop(self.tick(demand)));
+            (most, took)
         }
     }
 
@@ -392,11 +422,11 @@ mod tests {
         assert!(first.len() == 4 && first.iter().all(|place| place % 2 == 1), "{first:?}");
         let (most, took) = lab.settle(&[20, 0]);
         assert!(most <= 4 && took <= 10, "{most} at once, {took} s");
-        assert_eq!((lab.owners().counts(), before.counts().len()), (vec![28, 12], 2));
+        assert_eq!((lab.owners().counts(), before.counts().len()), (vec![36, 4], 2));
         // And back, some seconds after it is the other one that is asked.
         let (most, took) = lab.settle(&[0, 20]);
         assert!(most <= 4 && took <= 15, "{most} at once, {took} s");
-        assert_eq!(lab.owners().counts(), [12, 28]);
+        assert_eq!(lab.owners().counts(), [4, 36]);
         assert!((0..200).all(|second| lab.tick(&[second % 2, 20 + second % 3]).is_empty()), "it rests");
     }
 
@@ -438,7 +468,8 @@ mod tests {
         assert!((0..200).all(|_| lab.tick(&[10, 0, 10]).is_empty()));
         (lab.is_leaving[1], lab.held) = (false, Vec::new());
         lab.settle(&[10, 10, 10]);
-        assert!(lab.owners().counts().iter().all(|count| (12..=14).contains(count)));
+        let counts = lab.owners().counts();
+        assert!(counts.iter().all(|count| (12..=15).contains(count)), "{counts:?}");
         // Where all are, somebody serves all the same.
         lab.is_leaving = vec![true; 3];
         assert_eq!(lab.settle(&[10, 10, 10]).0, 0);
