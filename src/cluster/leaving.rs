@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::node::ClusterNode;
-use super::rows::LastWords;
+use super::rows::Farewell;
 use crate::store::shared::{ClusterStore as _, LeaseNumber, RowChange, Transaction};
 
 /// How often that is looked at.
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 impl ClusterNode {
     /// Once this node leaves, these words stay in the row `AREA/NODE/BOOT`, while there are any.
-    pub fn at_last(&self, area: &'static str, words: LastWords) {
+    pub fn at_last(&self, area: &'static str, words: Farewell) {
         let name = format!("{area}/{}/{}", self.view().node, self.boot());
         *self.last_words.lock().unwrap_or_else(PoisonError::into_inner) = Some((name, words));
     }
@@ -41,7 +41,7 @@ impl ClusterNode {
         let _ = timeout(PATIENCE, self.store.revoke(lease)).await;
     }
 
-    fn last_words(&self) -> Option<(String, LastWords)> {
+    fn last_words(&self) -> Option<(String, Farewell)> {
         self.last_words.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

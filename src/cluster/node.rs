@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::membership::{Standing, beat, deadline, refusal};
-use super::rows::{self, LastWords, META, NodeRow, SCHEMA, SchemaRow};
+use super::rows::{self, Farewell, META, NodeRow, SCHEMA, SchemaRow};
 use super::view::{ClusterView, KnownRows};
 use crate::config::model::{ClusterConfig, ClusterKey};
 use crate::events;
@@ -66,7 +66,7 @@ pub struct ClusterNode {
     /// The store has gone back, and what it has now is not known yet.
     is_rewound: AtomicBool,
     /// What is still to be said once it has left, and in which row.
-    pub(super) last_words: Mutex<Option<(String, LastWords)>>,
+    pub(super) last_words: Mutex<Option<(String, Farewell)>>,
 }
 
 /// How a session with the store has ended.

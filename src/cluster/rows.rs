@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// What a node that has left still has to say: the value of a row; `None`: nothing any more.
 #[derive(Clone)]
-pub struct LastWords(pub Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>);
+pub struct Farewell(pub Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>);
 
-impl fmt::Debug for LastWords {
+impl fmt::Debug for Farewell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LastWords(..)")
+        f.write_str("Farewell(..)")
     }
 }
 

@@ -21,7 +21,7 @@ use super::moving;
 use super::sharing::Together;
 use crate::cluster::membership::Standing;
 use crate::cluster::revision::current;
-use crate::cluster::rows::{self, LastWords};
+use crate::cluster::rows::{self, Farewell};
 use crate::cluster::view::ClusterView;
 use crate::config::model::OwnerMode;
 use crate::net::now;
@@ -92,7 +92,7 @@ impl RunningConfig {
             let turn = now().0;
             (!row.is_empty()).then(|| rows::write(&BusyRow { turn, ..row }))
         };
-        together.node.at_last("busy", LastWords(Arc::new(words)));
+        together.node.at_last("busy", Farewell(Arc::new(words)));
         tokio::join!(self.hear_nodes(together), self.take_turns(together));
     }
 

@@ -217,18 +217,12 @@ impl Evening {
             is_other |= (one.fast - one.slow).abs() > CHANGE * one.chance(memory, 2.0 * FAST).max(LEAST);
         }
         self.changed = if is_other { self.changed + 1 } else { 0 };
-        if !is_other {
+        if !is_other && f64::from(self.seconds) >= SOON {
             self.memory = self.remembers();
         }
         if self.changed >= LASTS {
-            let again = |one: &Demand| Demand {
-                fast: one.fast,
-                slow: one.fast,
-                spread: one.fast,
-                steps: one.steps,
-                last: one.last,
-            };
-            self.demand.iter_mut().for_each(|one| *one = again(one));
+            // The step itself is no memory of the demand that comes after it.
+            self.demand.iter_mut().for_each(|one| *one = Demand::of(one.fast));
             (self.seconds, self.changed) = (LASTS, 0);
         }
     }
