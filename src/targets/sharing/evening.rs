@@ -1,14 +1,15 @@
 //! How many backends each node prefers, by what is asked of it: one node says once a second which of them move.
 //!
 //! A node's share of the backends is to be its share of the demand (requests under way and waiting, measured), at least a few. Demand by itself goes up and down: so it is
-//! looked at twice, over two seconds and over half a minute. What differs by much more than chance would have it for three seconds is a change, and from then on
-//! only what came after it counts; everything else is chance, of which little is believed. Moves begin when a node is off by more than that, and end when all are right.
+//! looked at twice, over two seconds and over a minute. What differs by much more than chance would have it for three seconds is a change, and from then on
+//! only what came after it counts; everything else is chance, of which little is believed. Moves begin when a node is off by more than chance explains, and end when none is by
+//! half of that. What chance does is measured: how far demand goes by itself, and for how long it remembers itself, since requests that take long make it slow.
 //!
 //! Invariants:
 //!
 //! 1. A backend that has moved does not move again for ten seconds, and one that is not free to (held by hand, down, or behind others) not at all: it counts for nothing.
 //! 2. At most a tenth of the backends moves at once.
-//! 3. Nothing moves until the nodes have been the same for as long as their lease.
+//! 3. Nothing moves until the nodes have been the same for as long as their lease, and for ten seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -302,15 +303,12 @@ fn shares(count: usize, demand: &[f64], stays: &[bool], floor: usize) -> Vec<usi
                 (true, false) => rest / number,
             };
         }
-        let low = (0..demand.len()).find(|node| open(*node) && parts[*node] < floor as f64);
-        match low {
-            Some(_) => {
-                let lows: Vec<usize> =
-                    (0..demand.len()).filter(|node| open(*node) && parts[*node] < floor as f64).collect();
-                lows.into_iter().for_each(|node| fixed[node] = true);
-            }
-            None => break,
+        let lows: Vec<usize> =
+            (0..demand.len()).filter(|node| open(*node) && parts[*node] < floor as f64).collect();
+        if lows.is_empty() {
+            break;
         }
+        lows.into_iter().for_each(|node| fixed[node] = true);
     }
     let mut whole: Vec<usize> = parts.iter().map(|part| *part as usize).collect();
     let mut by_rest: Vec<usize> = (0..parts.len()).filter(|node| stays[*node]).collect();
