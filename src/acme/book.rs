@@ -177,6 +177,20 @@ impl Book {
         self.ledgers.entry(authority.to_owned()).or_default().forget(now);
     }
 
+    /// Notes that what was asked for then was issued, as its certificate shows: whoever asked may have been gone before it could say how that ended.
+    pub(super) fn was_issued(&mut self, authority: &str, names: &[String], asked: i64) {
+        let ledger = self.ledgers.entry(authority.to_owned()).or_default();
+        let open = ledger.all().find_map(|(number, entry)| match entry {
+            LedgerEntry::Order { at, names: of, end, .. } => {
+                (*at == asked && of == names && *end != OrderEnd::Issued).then_some(number)
+            }
+            LedgerEntry::Account { .. } => None,
+        });
+        if let Some(number) = open {
+            self.end(authority, number, OrderEnd::Issued, None);
+        }
+    }
+
     fn compact(&mut self) -> Result<(), String> {
         let all = self.ledgers.iter().flat_map(|(authority, ledger)| {
             ledger.all().map(|(number, asked)| AskedLine::of(authority, number, asked).bytes())
@@ -190,6 +204,27 @@ impl Book {
 mod tests {
     use super::*;
     use crate::store::memory::{MemoryDisk, MemoryStore};
+
+    #[test]
+    fn a_certificate_ends_the_order_that_it_came_of_and_no_other() {
+        let mut book = Book::load(Box::new(MemoryStore(MemoryDisk::default())), 0).expect("a book");
+        let names = vec!["a.example".to_owned()];
+        let order = |at, names: &[String]| LedgerEntry::Order {
+            at,
+            names: names.to_vec(),
+            end: OrderEnd::Open,
+            rest: None,
+        };
+        for entry in [order(100, &names), order(200, &names), order(200, &["b.example".to_owned()])] {
+            book.begin("one", entry, 200).expect("begun");
+        }
+        book.was_issued("one", &names, 150);
+        assert_eq!(book.ledger("one", 300).failures(&names).map(|failures| failures.count), Some(2));
+        book.was_issued("one", &names, 200);
+        let ledger = book.ledger("one", 300);
+        assert_eq!((ledger.failures(&names), ledger.last_issued(&names)), (None, Some(200)));
+        assert!(ledger.failures(&["b.example".to_owned()]).is_some(), "nobody knows of that one");
+    }
 
     #[test]
     fn a_restart_knows_what_was_asked_for() {

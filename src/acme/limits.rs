@@ -180,11 +180,20 @@ impl Ledger {
 
     /// When the last certificate but one was issued for these names: two may follow one another at once, a third has to wait.
     pub(super) fn last_but_one(&self, names: &[String]) -> Option<i64> {
-        let issued = self.asked.values().rev().filter_map(|entry| match entry {
+        self.issued(names).nth(1)
+    }
+
+    /// When the last certificate was asked for that was issued for these names.
+    pub(super) fn last_issued(&self, names: &[String]) -> Option<i64> {
+        self.issued(names).next()
+    }
+
+    /// When each was asked for that was issued, the last one first.
+    fn issued(&self, names: &[String]) -> impl Iterator<Item = i64> {
+        self.asked.values().rev().filter_map(move |entry| match entry {
             LedgerEntry::Order { at, names: of, end: OrderEnd::Issued, .. } if *of == names => Some(*at),
             LedgerEntry::Order { .. } | LedgerEntry::Account { .. } => None,
-        });
-        issued.take(2).nth(1)
+        })
     }
 
     /// Notes how an order has ended, and until when the authority does not want to be asked again.

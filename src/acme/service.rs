@@ -146,6 +146,8 @@ struct Counter {
     tasks: JoinSet<Brought>,
     /// Whose task that is.
     of_task: HashMap<Id, Arc<LiveCertificate>>,
+    /// An order has ended, and the other nodes don't know of it yet.
+    is_untold: bool,
 }
 
 impl Ongoing {
@@ -194,6 +196,7 @@ impl Counter {
             ongoing: Vec::new(),
             tasks: JoinSet::new(),
             of_task: HashMap::new(),
+            is_untold: false,
         }
     }
 
@@ -233,17 +236,26 @@ impl Counter {
     async fn exchange(&mut self) {
         let Some(others) = &self.visit.others else { return };
         others.shelves.say_able(&self.visit.shelf).await;
+        let now = seconds(SystemTime::now());
+        // What was asked for is known before the certificates are, and told after them: of no order it is known that it has ended well while its
+        // certificate is not there.
+        if self.is_untold || self.visit.duty() == OrderDuty::Own {
+            others.shelves.read_asked(&self.desk, self.visit.shelf.name(), now);
+        }
         for one in &mut self.ongoing {
             let shown = one.shown(&self.visit);
-            let taken = others.shelves.exchange(&self.visit.shelf, &one.order, shown.as_deref()).await;
+            let exchanging =
+                others.shelves.exchange(&self.desk, &self.visit.shelf, &one.order, shown.as_deref());
+            let taken = exchanging.await;
             if let Some((identity, node)) = taken {
                 events::certificate_taken(&one.told(), &node, &identity.file);
                 one.show(identity);
             }
         }
-        let now = seconds(SystemTime::now());
+        if self.is_untold {
+            self.is_untold = self.visit.tell_asked().await.is_err();
+        }
         if self.visit.duty() == OrderDuty::Own {
-            others.shelves.read_asked(&self.desk, self.visit.shelf.name(), now);
             let orders: Vec<_> = self.ongoing.iter().map(|one| Arc::clone(&one.order)).collect();
             others.shelves.clear(&self.visit.shelf, &orders, now).await;
         }
@@ -389,9 +401,7 @@ impl Counter {
         };
         if let Some(number) = number {
             self.desk.book().end(self.visit.shelf.name(), number, end, rest.map(seconds));
-            let visit = Arc::clone(&self.visit);
-            // What the others don't come to know now counts for them as if nobody knew.
-            tokio::spawn(async move { visit.tell_asked().await });
+            self.is_untold = true;
         }
         match outcome {
             Ok(identity) => self.issued(place, identity),

@@ -352,6 +352,8 @@ fn the_keyboard_alone_reaches_and_fires_every_button() {
         "it is done",
         "document.querySelector('#says').innerText.includes('b1 of web taken out by hand')",
     );
+    // That may be heard before the answer to the question, which goes by Escape too.
+    browser.until("it asks no more", "!document.querySelector('#question').open");
     browser.press("Escape");
     browser.until("the detail is closed", "document.querySelector('#detail').hidden");
     for label in ["Reload", "Block", "Purge"] {

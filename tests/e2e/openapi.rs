@@ -58,10 +58,12 @@ fn every_answer_is_what_the_document_says_of_it() {
         of(backends, keys).replacen("  web:\n", "  web:\n    rate_limit: l\n    access: a\n", 1)
     };
     let process = Process::start(&format!("{guarded}\n{}", of(&backends[..2], "")), 1);
-    let together = Process::start(
-        &format!("cluster: {{name: t, node: only}}\n{}", super::by_hand::of(&backends[..2], "")),
-        1,
-    );
+    let together =
+        Process::start(
+            &format!("cluster: {{name: t, node: only}}\n{}", super::by_hand::of(&backends[..2], ""))
+                .replacen("  web:\n", "  web:\n    max_in_flight: 1\n    owner: soft\n", 1),
+            1,
+        );
     super::support::eventually("it is a member, and has a config to share", || {
         together.ask("GET /api/v1/cluster", b"").1["config"]["revision"] == 1
     });
@@ -102,6 +104,9 @@ fn every_answer_is_what_the_document_says_of_it() {
         ("GET", "/api/v1/cluster", Value::Null),
         ("POST", "/api/v1/cluster/nodes/{node}/drain", Value::Null),
         ("DELETE", "/api/v1/cluster/nodes/{node}/drain", Value::Null),
+        ("POST", "/api/v1/targets/{target}/backends/{backend}/owner", json!({"node": "only"})),
+        ("GET", "/api/v1/cluster/owners", Value::Null),
+        ("DELETE", "/api/v1/targets/{target}/backends/{backend}/owner", Value::Null),
         ("GET", "/api/v1/events?limit=50", Value::Null),
         ("DELETE", backend, Value::Null),
         ("POST", "/goloadbalance/remove_server", json!({"host": url(2)})),
@@ -155,7 +160,8 @@ fn every_answer_is_what_the_document_says_of_it() {
             Value::String(text) => text.clone().into_bytes(),
             fields => fields.to_string().into_bytes(),
         };
-        let asked = if path.starts_with("/api/v1/cluster") { &together } else { &process };
+        let shared = path.starts_with("/api/v1/cluster") || path.ends_with("/owner");
+        let asked = if shared { &together } else { &process };
         let (status, answer) = asked.ask(&line, &bytes);
         assert!(matches!(status, 200 | 201), "{line}: {status} {answer}");
         let path = path.split('?').next().unwrap();

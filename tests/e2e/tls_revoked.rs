@@ -106,7 +106,7 @@ fn a_list_that_changes_ends_what_was_let_in_also_where_it_resumes() {
         (
             "evenkeel.yaml",
             format!(
-                "targets:\n  web:\n    protocol: https\n    listener: 127.0.0.1:0\n    health_check: off\n    \
+                "workers: 1\ntargets:\n  web:\n    protocol: https\n    listener: 127.0.0.1:0\n    health_check: off\n    \
                  tls: {{cert_file: own.pem, client_ca: ca.pem, client_crl: crl.pem}}\n    \
                  backends: [{{host: 127.0.0.1, port: {}}}]\n",
                 backend.port()
@@ -115,6 +115,7 @@ fn a_list_that_changes_ends_what_was_let_in_also_where_it_resumes() {
     ] {
         put(folder.path(), name, &text);
     }
+    // Of several workers one may have the new list a moment before another.
     let process = Process::start_in(folder, 1);
     let address = process.address("web");
     let (one, other, revoked) = (issuing.issue(7), issuing.issue(8), issuing.issue(99));

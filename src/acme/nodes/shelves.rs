@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use tokio::sync::{Mutex as Turn, watch};
 
 use super::duty::{CertificateRank, OrderDuty, able_row, duty};
 use crate::acme::book::AskedLine;
-use crate::acme::desk::OrderDesk;
+use crate::acme::desk::{OrderDesk, seconds};
 use crate::acme::shelf::Shelf;
 use crate::cluster::membership::Standing;
 use crate::cluster::node::ClusterNode;
@@ -31,6 +32,9 @@ struct CertificateRow {
     rank: CertificateRank,
     /// Who has had it issued.
     node: String,
+    /// When it was asked for, in seconds since 1970, as in the book of that node.
+    #[serde(default)]
+    asked: Option<i64>,
     /// The private key, and behind it the chain.
     pem: String,
 }
@@ -148,6 +152,7 @@ impl SharedShelves {
     /// Takes the certificate that another node has had issued, if that is later than what is `shown` here; tells the others of this one otherwise.
     pub(in crate::acme) async fn exchange(
         &self,
+        desk: &OrderDesk,
         shelf: &Shelf,
         order: &OrderedCertificate,
         shown: Option<&Identity>,
@@ -164,9 +169,21 @@ impl SharedShelves {
             return None;
         }
         let (ours, theirs) = (shown.map(CertificateRank::of), row.as_ref().map(|row| row.rank));
+        let names = order.sorted();
+        let was_issued = |row: &CertificateRow| {
+            if let Some(asked) = row.asked {
+                desk.book().was_issued(shelf.name(), &names, asked);
+            }
+        };
+        if let Some(row) = row.as_ref().filter(|_| theirs == ours) {
+            was_issued(row);
+        }
         if let Some(row) = row.filter(|_| theirs > ours) {
             return match shelf.keep(order, &row.pem) {
-                Ok(identity) => Some((identity, row.node)),
+                Ok(identity) => {
+                    was_issued(&row);
+                    Some((identity, row.node))
+                }
                 Err(why) => {
                     self.tell_unread(&view.rows, &name, &why);
                     None
@@ -178,7 +195,9 @@ impl SharedShelves {
             && let Ok(pem) = shelf.text(order)
         {
             // What the others were not told they are told the next time; if another was first, that is looked at then.
-            let row = CertificateRow { rank, node: view.node.to_string(), pem };
+            let now = seconds(SystemTime::now());
+            let asked = desk.book().ledger(shelf.name(), now).last_issued(&names);
+            let row = CertificateRow { rank, node: view.node.to_string(), asked, pem };
             let _ = self.write(&view.rows, &name, &row).await;
         }
         None

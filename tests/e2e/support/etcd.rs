@@ -210,6 +210,15 @@ impl Etcd {
         String::from_utf8(STANDARD.decode(value).unwrap()).unwrap()
     }
 
+    /// How many rows there are whose names begin with this.
+    pub fn count(&self, prefix: &str) -> u64 {
+        let mut behind = prefix.as_bytes().to_vec();
+        *behind.last_mut().unwrap() += 1;
+        let (key, range_end) = (STANDARD.encode(prefix), STANDARD.encode(behind));
+        let answer = self.json("range", &json!({ "key": key, "range_end": range_end, "count_only": true }));
+        answer["count"].as_str().map_or(0, |count| count.parse().unwrap())
+    }
+
     fn json(&self, what: &str, question: &Value) -> Value {
         let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], self.members[0].client)));
         let body = question.to_string();
