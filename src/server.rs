@@ -252,7 +252,10 @@ impl Server {
     /// Counts for the rates that the API tells of.
     pub fn count_rates(&self, api: Arc<Api>) {
         let Some(control) = &self.control else { return };
-        control.spawn(again("counting for rates", async move || api.keep_counting().await));
+        let counting = async move || {
+            tokio::join!(api.keep_counting(), api.keep_telling_nodes());
+        };
+        control.spawn(again("counting for rates", counting));
     }
 
     /// Sends numbers to statsd, where a config says so, until the workers have ended.

@@ -43,7 +43,8 @@ impl Api {
         const INTEREST: Duration = Duration::from_secs(60);
         let (reloader, now) = (&self.running.reloader, now());
         let has_page = reloader.admin.borrow().is_some();
-        if !has_page && self.frames.looked().is_none_or(|looked| now.since(looked) > INTEREST) {
+        let is_looked_at = self.frames.looked().is_some_and(|looked| now.since(looked) <= INTEREST);
+        if !has_page && !is_looked_at && !self.is_looked_at_elsewhere() {
             return;
         }
         if let Some(snapshot) = reloader.snapshots.current() {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 /// What a node that has left still has to say: the value of a row; `None`: nothing any more.
 #[derive(Clone)]
@@ -19,8 +20,8 @@ impl fmt::Debug for Farewell {
     }
 }
 
-/// The version of rows that this build writes.
-pub const SCHEMA: u32 = 1;
+/// The version of rows that this build writes. A build with `--cfg evenkeel_next` is that of a later version, for `benches/bars/cluster_versions.py`.
+pub const SCHEMA: u32 = if cfg!(evenkeel_next) { 2 } else { 1 };
 /// The row that says which version must be understood.
 pub const META: &str = "meta/schema";
 /// What the names of rows begin with that say who is there.
@@ -80,8 +81,34 @@ pub fn read<T: DeserializeOwned>(value: &[u8]) -> Option<T> {
 /// A row as it is kept.
 #[must_use]
 pub fn write<T: Serialize>(row: &T) -> Vec<u8> {
+    if cfg!(evenkeel_next)
+        && let Ok(Value::Object(mut fields)) = serde_json::to_value(row)
+    {
+        fields.insert("next".to_owned(), Value::from(SCHEMA));
+        return serde_json::to_vec(&fields).unwrap_or_default();
+    }
     // Rows have texts for keys, so it can't fail.
     serde_json::to_vec(row).unwrap_or_default()
+}
+
+/// The same of one that takes the place of what was there `before`: what this version does not know of that stays in it.
+#[must_use]
+pub fn write_over<T: Serialize + DeserializeOwned>(row: &T, before: Option<&[u8]>) -> Vec<u8> {
+    let written = write(row);
+    let Some(later) = before.and_then(later::<T>).filter(|later| !later.is_empty()) else { return written };
+    let Some(mut fields) = read::<Map<String, Value>>(&written) else { return written };
+    for (name, value) in later {
+        fields.entry(name).or_insert(value);
+    }
+    serde_json::to_vec(&fields).unwrap_or(written)
+}
+
+/// What a row says beside what `T` is: what of it is not there when it is read and written again.
+fn later<T: Serialize + DeserializeOwned>(value: &[u8]) -> Option<Map<String, Value>> {
+    let mut fields: Map<String, Value> = read(value)?;
+    let Ok(Value::Object(known)) = serde_json::to_value(read::<T>(value)?) else { return None };
+    fields.retain(|name, _| !known.contains_key(name));
+    Some(fields)
 }
 
 /// The name of the row of a node.
@@ -109,5 +136,25 @@ mod tests {
         assert_eq!(read(&write(&apart)), Some(apart));
         assert_eq!(read::<NodeRow>(b"{}"), None);
         assert_eq!(read::<NodeRow>(b"\xff"), None);
+    }
+
+    #[test]
+    fn whoever_writes_over_a_row_keeps_what_a_later_version_has_said() {
+        let later = br#"{"author":"a","at_ms":7,"until_ms":9,"why":{"of":"c"}}"#;
+        let own = DrainRow { author: "b".to_owned(), at_ms: 8 };
+        let read_value = |bytes: &[u8]| read::<Value>(bytes).expect("JSON");
+        let wanted = br#"{"author":"b","at_ms":8,"until_ms":9,"why":{"of":"c"}}"#;
+        let kept = write_over(&own, Some(later));
+        for name in ["author", "at_ms", "until_ms", "why"] {
+            assert_eq!(read_value(&kept)[name], read_value(wanted)[name], "{name}");
+        }
+        // Nothing of its own stays that is not said any more, and nothing of what can't be read.
+        let zoned =
+            br#"{"boot":"b","machine":"m","version":"9","schema":[1,2],"since_ms":7,"zone":"z","more":1}"#;
+        let row = NodeRow { zone: None, ..read(zoned).expect("it is read") };
+        let kept = read_value(&write_over(&row, Some(zoned)));
+        assert_eq!((kept.get("zone"), &kept["more"]), (None, &1.into()));
+        assert_eq!(write_over(&own, Some(b"{}")), write(&own));
+        assert_eq!(write_over(&own, None), write(&own));
     }
 }

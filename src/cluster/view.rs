@@ -75,6 +75,12 @@ impl KnownRows {
         self.rows.get(name).map(Arc::as_ref)
     }
 
+    /// What one of them says, as it is kept.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
+        self.get(name).map(|row| row.value.as_slice())
+    }
+
     /// The revision of the latest change of a row, as a condition has it: 0 if it is not there.
     #[must_use]
     pub fn changed(&self, name: &str) -> Revision {

@@ -199,7 +199,8 @@ impl SharedHooks {
                     if is_since && there.is_some_and(|there| there.is_down == is_down) {
                         return Claimed::Told;
                     }
-                    (name, rows::write(&ToldRow { is_down, at_ms }))
+                    let value = rows::write_over(&ToldRow { is_down, at_ms }, view.rows.value(&name));
+                    (name, value)
                 }
                 ToldOf::Once(key) => {
                     let name = format!("{ONCE}{key}");
@@ -230,7 +231,8 @@ impl SharedHooks {
     pub(super) async fn note(&self, object: &str, is_down: bool, at_ms: u64) -> bool {
         let (view, name) = (self.node.view(), format!("{TOLD}{object}"));
         let conditions = vec![row(name.clone(), view.rows.changed(&name))];
-        let changes = vec![RowChange::put(name, rows::write(&ToldRow { is_down, at_ms }))];
+        let value = rows::write_over(&ToldRow { is_down, at_ms }, view.rows.value(&name));
+        let changes = vec![RowChange::put(name, value)];
         matches!(self.commit(Transaction { conditions, changes }).await, Ok(Committed::Done(_)))
     }
 
@@ -261,7 +263,8 @@ impl SharedHooks {
         for (name, waiting) in orphans {
             let conditions = vec![row(name.clone(), view.rows.changed(&name))];
             let own = MessageRow { boot: self.node.boot().to_owned(), ..waiting };
-            let changes = vec![RowChange::put(name, rows::write(&own))];
+            let value = rows::write_over(&own, view.rows.value(&name));
+            let changes = vec![RowChange::put(name, value)];
             if let Ok(Committed::Done(_)) = self.commit(Transaction { conditions, changes }).await {
                 adopted.push((own.to, own.message));
             } else {
@@ -283,7 +286,7 @@ impl SharedHooks {
             let conditions = vec![row(name.clone(), view.rows.changed(&name))];
             let change = match there.to.is_empty() {
                 true => RowChange::drop(name.clone()),
-                false => RowChange::put(name.clone(), rows::write(&there)),
+                false => RowChange::put(name.clone(), rows::write_over(&there, view.rows.value(&name))),
             };
             match self.commit(Transaction { conditions, changes: vec![change] }).await {
                 Ok(Committed::Done(_)) => return true,

@@ -50,6 +50,7 @@ mod cluster_moves;
 mod cluster_names;
 mod cluster_overlay;
 mod cluster_owners;
+mod cluster_page;
 mod cluster_purge;
 mod cluster_shared;
 mod cluster_store;

@@ -9,6 +9,7 @@ mod frame;
 mod keeper;
 mod latest;
 mod login;
+mod nodes;
 mod page;
 mod rows;
 mod verdict;

@@ -22,13 +22,14 @@ use crate::admin::route::AdminOutcome;
 const DOCUMENT: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/style.css");
 /// What says something stands before what asks for it.
-const SCRIPTS: [&str; 15] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("page/script/numbers.js"),
     include_str!("page/script/rows.js"),
     include_str!("page/script/parts.js"),
     include_str!("page/script/verdict.js"),
     include_str!("page/script/vitals.js"),
     include_str!("page/script/map.js"),
+    include_str!("page/script/nodes.js"),
     include_str!("page/script/tables.js"),
     include_str!("page/script/charts.js"),
     include_str!("page/script/detail.js"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::admin::status::report::{BackendReport, ListenerReport, StatusReport, TargetReport};
+use crate::cluster::membership::Standing;
 
 /// How bad something is; the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,11 +32,19 @@ pub(super) struct DashboardTrouble {
 }
 
 /// What is the matter, the worst and oldest first.
-pub(super) fn troubles(status: &StatusReport, not_ready: &[String], now_ms: u64) -> Vec<DashboardTrouble> {
+///
+/// `apart`: what the matter is between this node and its cluster.
+pub(super) fn troubles(
+    status: &StatusReport,
+    not_ready: &[String],
+    apart: Option<DashboardTrouble>,
+    now_ms: u64,
+) -> Vec<DashboardTrouble> {
     let trouble =
         |weight, since_ms, row: &str, text| DashboardTrouble { weight, since_ms, row: row.to_owned(), text };
     let mut all: Vec<DashboardTrouble> =
         not_ready.iter().map(|reason| trouble(Weight::Hurt, 0, "process", reason.clone())).collect();
+    all.extend(apart);
     if let Some(trial) = &status.process.trial {
         let text = format!("a config of {} is on trial, and goes back unless it is confirmed", trial.who);
         all.push(trouble(Weight::Note, trial.since_ms, "process", text));
@@ -51,6 +60,18 @@ pub(super) fn troubles(status: &StatusReport, not_ready: &[String], now_ms: u64)
     }
     all.sort();
     all
+}
+
+/// What is the matter where this node is none of its cluster.
+pub(super) fn of_standing(standing: &Standing, cluster: &str, since_ms: u64) -> Option<DashboardTrouble> {
+    let text = match standing {
+        Standing::Member | Standing::Joining => return None,
+        Standing::Detached(why) => {
+            format!("this node is detached from the cluster {cluster}, and goes by what it knew last: {why}")
+        }
+        Standing::Refused(why) => format!("this node may not join the cluster {cluster}: {why}"),
+    };
+    Some(DashboardTrouble { weight: Weight::Hurt, since_ms, row: "cluster".to_owned(), text })
 }
 
 /// The certificate that ends first, if it has or soon will.

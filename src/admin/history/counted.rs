@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::model::Protocol;
 use crate::message::{Blame, Cause, RouteId, TargetId};
@@ -56,7 +56,8 @@ pub(in crate::admin) struct RowTally {
 }
 
 /// How long things took between two moments, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(in crate::admin) struct TimesLately {
     /// To the first byte of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]

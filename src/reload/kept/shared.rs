@@ -139,7 +139,7 @@ impl StepJournal for SharedJournal {
         let mut at = known;
         loop {
             let rest = changes.split_off(changes.len().min(Transaction::MOST - 1));
-            changes.push(RowChange::put(META, rows::write(&meta)));
+            changes.push(RowChange::put(META, rows::write_over(&meta, self.node.view().rows.value(META))));
             let mut conditions = conditions.clone();
             conditions.push(RowCondition { name: META.to_owned(), changed: at });
             at = match control.block_on(self.node.commit(Transaction { conditions, changes })) {

@@ -229,7 +229,7 @@ pub(super) fn writing(
     let dropped = forgotten.saturating_add(1)..=oldest;
     changes.extend(dropped.take(REMEMBERED as usize / 4).map(|number| RowChange::drop(entry(number))));
     let meta = PurgeMetaRow { next: number.checked_add(1)?, forgotten: forgotten.max(oldest) };
-    changes.push(RowChange::put(META, rows::write(&meta)));
+    changes.push(RowChange::put(META, rows::write_over(&meta, known.value(META))));
     let conditions = vec![RowCondition { name: META.to_owned(), changed: known.changed(META) }];
     Some((Transaction { conditions, changes }, number))
 }

@@ -8,6 +8,7 @@ const show = () => {
   if (!isStale()) verdict();
   vitals();
   map();
+  nodes();
   tables();
   panels();
   fillDetail();

@@ -1,7 +1,7 @@
 // The line that stands above all others.
 
-// Where to look: what is the matter with the process stands beside its config.
-const rowOf = (trouble) => (trouble.row === 'process' ? 'panel/config' : trouble.row);
+// Where to look: what is the matter with the process stands beside its config, and what is between it and its cluster above the nodes.
+const rowOf = (trouble) => ({ process: 'panel/config', cluster: 'nodes' })[trouble.row] || trouble.row;
 
 const verdict = () => {
   const troubles = rows.get('troubles') || [];
