@@ -34,10 +34,11 @@ pub use asked::{
 };
 pub use change::{BackendChange, TargetChange};
 pub use cluster::{
-    blocked_elsewhere, cluster_detached, cluster_joined, cluster_refused, cluster_relisted, cluster_unheard,
-    cluster_unkept, file_differs, node_gone, node_joined, node_restarted, overlay_stored_again,
-    own_changes_ended, owner_by_hand, proposal_judged, proposal_unread, revision_behind, revision_gone,
-    revision_in_force, revision_unkept, revision_unread, secret_unread, secrets_unshared, unseeded,
+    blocked_elsewhere, cluster_detached, cluster_joined, cluster_refused, cluster_relisted,
+    cluster_store_refuses, cluster_store_works, cluster_unheard, cluster_unkept, file_differs, node_gone,
+    node_joined, node_restarted, overlay_stored_again, own_changes_ended, owner_by_hand, proposal_judged,
+    proposal_unread, revision_behind, revision_gone, revision_in_force, revision_unkept, revision_unread,
+    secret_unread, secrets_unshared, unseeded,
 };
 pub use discovery::{
     address_left_out, backends_found, found_refused, name_found_again, name_has_too_many, name_not_found,

@@ -1,6 +1,6 @@
 //! What authorities were asked for, kept over restarts: whoever is started again and again asks no more often than others.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ const LARGE: u64 = 1024 * 1024;
 pub(super) struct Book {
     store: Box<dyn Store>,
     ledgers: HashMap<String, Ledger>,
+    /// Orders of an authority whose certificates nobody else has yet.
+    held: HashSet<(String, u64)>,
 }
 
 /// One line. The later of two with the same number counts.
@@ -90,7 +92,7 @@ impl Book {
             ledger.settle(now);
             ledger.forget(now);
         }
-        let mut book = Book { store, ledgers };
+        let mut book = Book { store, ledgers, held: HashSet::new() };
         if book.store.size() > LARGE {
             book.compact()?;
         }
@@ -142,11 +144,29 @@ impl Book {
         }
     }
 
-    /// All lines of this authority.
+    /// Nobody else has the certificate of this order yet: to others nothing is said of its end.
+    pub(super) fn hold(&mut self, authority: &str, number: u64) {
+        self.held.insert((authority.to_owned(), number));
+    }
+
+    /// All have what this authority has issued.
+    pub(super) fn release(&mut self, authority: &str) {
+        self.held.retain(|(of, _)| of != authority);
+    }
+
+    /// All lines of this authority, for others.
     pub(super) fn lines(&self, authority: &str) -> Vec<AskedLine> {
         let ledger = self.ledgers.get(authority);
         let all = ledger.into_iter().flat_map(Ledger::all);
-        all.map(|(number, asked)| AskedLine::of(authority, number, asked)).collect()
+        all.map(|(number, asked)| match asked {
+            LedgerEntry::Order { at, names, .. } if self.held.contains(&(authority.to_owned(), number)) => {
+                let asked =
+                    LedgerEntry::Order { at: *at, names: names.clone(), end: OrderEnd::Signing, rest: None };
+                AskedLine::of(authority, number, &asked)
+            }
+            asked => AskedLine::of(authority, number, asked),
+        })
+        .collect()
     }
 
     /// Comes to know what others have asked it for; their numbers mean nothing here. What they have begun, and nobody knows the end of, counts as if it
@@ -218,6 +238,15 @@ mod tests {
         for entry in [order(100, &names), order(200, &names), order(200, &["b.example".to_owned()])] {
             book.begin("one", entry, 200).expect("begun");
         }
+        let told =
+            |book: &Book| book.lines("one").into_iter().filter_map(|line| line.end).collect::<Vec<_>>();
+        book.hold("one", 0);
+        book.end("one", 0, OrderEnd::Issued, None);
+        assert_eq!(book.ledger("one", 300).last_issued(&names), Some(100));
+        assert_eq!(told(&book), ["signing"], "nobody has its certificate");
+        book.release("one");
+        assert_eq!(told(&book), ["issued"]);
+        book.end("one", 0, OrderEnd::Open, None);
         book.was_issued("one", &names, 150);
         assert_eq!(book.ledger("one", 300).failures(&names).map(|failures| failures.count), Some(2));
         book.was_issued("one", &names, 200);

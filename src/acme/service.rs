@@ -28,7 +28,7 @@ use crate::tls::{LiveCertificate, OrderNews, Proofs};
 const MOST: usize = 4;
 /// However far away the next one is, the clock may be set meanwhile.
 const LOOK: Duration = Duration::from_secs(60);
-/// After which time it is looked again, where the other nodes could not be told of an order.
+/// After which time it is looked again, where the other nodes could not be told of an order or its end.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Orders what is wanted, from the config in force on, with the other nodes if this is one of several; it ends with those who change configs.
@@ -253,7 +253,14 @@ impl Counter {
             }
         }
         if self.is_untold {
-            self.is_untold = self.visit.tell_asked().await.is_err();
+            let is_shared = self.ongoing.iter().all(|one| {
+                let shown = one.shown(&self.visit);
+                others.shelves.has(&self.visit.shelf, &one.order, shown.as_deref())
+            });
+            if is_shared {
+                self.desk.book().release(self.visit.shelf.name());
+            }
+            self.is_untold = self.visit.tell_asked().await.is_err() || !is_shared;
         }
         if self.visit.duty() == OrderDuty::Own {
             let orders: Vec<_> = self.ongoing.iter().map(|one| Arc::clone(&one.order)).collect();
@@ -264,7 +271,7 @@ impl Counter {
     /// Begins what is due, if this node orders. Gives how long after this something else is.
     fn go_on(&mut self) -> Duration {
         let now = SystemTime::now();
-        let mut next = LOOK;
+        let mut next = if self.is_untold { AGAIN } else { LOOK };
         let duty = self.visit.duty();
         let by = match &duty {
             OrderDuty::Of(node) => Some(node.clone()),
@@ -400,6 +407,9 @@ impl Counter {
             Err(fault) => (OrderEnd::Failed, fault.rest),
         };
         if let Some(number) = number {
+            if outcome.is_ok() && self.visit.others.is_some() {
+                self.desk.book().hold(self.visit.shelf.name(), number);
+            }
             self.desk.book().end(self.visit.shelf.name(), number, end, rest.map(seconds));
             self.is_untold = true;
         }

@@ -120,9 +120,10 @@ pub const ROUTES: &[AdminRoute] = &[
     .giving(schemas::PAGE),
     AdminRoute::read(
         "/api/v1/stream",
-        "What the dashboard shows; with `Accept: text/event-stream` what changes each second.",
+        "What the dashboard shows; with `Accept: text/event-stream` what changes each second. nodes=on: the other nodes of the cluster say what they have to do.",
         |api, asked| Box::pin(dashboard::look(api, asked)),
     )
+    .with(&["nodes"])
     .giving("Board"),
     AdminRoute::read(
         "/api/v1/history",

@@ -77,7 +77,7 @@ pub const SCHEMAS: &[(&str, &str)] = &[
     ),
     (
         "Cluster",
-        "cluster:string node:string store:string standing:string reason?:string for_ms:integer lease_ms:integer kept_ms:integer? \
+        "cluster:string node:string store:string standing:string reason?:string store_refuses?:string for_ms:integer lease_ms:integer kept_ms:integer? \
          revision:integer config?:Revision nodes:[Node]",
     ),
     ("Revision", "revision:integer author:string node:string at_ms:integer current:integer?"),

@@ -9,6 +9,7 @@ pub mod membership;
 pub mod node;
 pub mod packed;
 pub mod proposing;
+mod refusing;
 pub mod revision;
 pub mod rows;
 pub mod view;

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::membership::{Standing, beat, deadline, refusal};
+use super::refusing::{RefusalNews, StoreRefusals};
 use super::rows::{self, Farewell, META, NodeRow, SCHEMA, SchemaRow};
 use super::view::{ClusterView, KnownRows};
 use crate::config::model::{ClusterConfig, ClusterKey};
@@ -27,10 +28,8 @@ use crate::tick::Tick;
 /// Before the next attempt to join, and after many in vain.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Whom a process that starts asks, and for how long it waits.
-const LOOKS: [(ListedFrom, Duration); 2] = [
-    (ListedFrom::Majority, Duration::from_millis(1200)),
-    (ListedFrom::OneMember, Duration::from_millis(600)),
-];
+const LOOKS: [(ListedFrom, Duration); 2] =
+    [(ListedFrom::Majority, Duration::from_millis(900)), (ListedFrom::OneMember, Duration::from_millis(600))];
 /// How long the end of the process waits until others know of it.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -65,6 +64,8 @@ pub struct ClusterNode {
     lent: Mutex<Option<LeaseNumber>>,
     /// The store has gone back, and what it has now is not known yet.
     is_rewound: AtomicBool,
+    /// What it refuses while it answers.
+    refusals: StoreRefusals,
     /// What is still to be said once it has left, and in which row.
     pub(super) last_words: Mutex<Option<(String, Farewell)>>,
 }
@@ -127,6 +128,7 @@ impl ClusterNode {
             lent: Mutex::default(),
             last_words: Mutex::default(),
             is_rewound: AtomicBool::new(false),
+            refusals: StoreRefusals::default(),
         }
     }
 
@@ -197,7 +199,21 @@ impl ClusterNode {
             let why = view.standing.reason().unwrap_or("it has not joined yet");
             return Err(StoreFault::Apart(format!("{}: {why}", view.standing.as_str())));
         }
-        self.store.commit(transaction).await
+        let is_put = transaction.changes.iter().any(|change| matches!(change, RowChange::Put { .. }));
+        let outcome = self.store.commit(transaction).await;
+        // What is full lets rows be dropped.
+        match is_put.then(|| self.refusals.note(&outcome, now())).flatten() {
+            Some(RefusalNews::Refuses(why)) => events::cluster_store_refuses(&why),
+            Some(RefusalNews::Works) => events::cluster_store_works(),
+            None => {}
+        }
+        outcome
+    }
+
+    /// Why the store takes no changes, though it answers; `None`: it does, as far as is known.
+    #[must_use]
+    pub fn refusal_of_store(&self) -> Option<String> {
+        self.refusals.why()
     }
 
     /// Waits until it knows everything up to this change, though not for long.

@@ -90,17 +90,6 @@ impl ClusterNode {
         pack(&self.full_name(name), &rows::write(row), self.key())
     }
 
-    /// The same of one that takes the place of what is known there: what this version does not know of that stays in it.
-    #[must_use]
-    pub fn packed_over<T>(&self, known: &KnownRows, name: &str, row: &T) -> Vec<u8>
-    where
-        T: serde::Serialize + serde::de::DeserializeOwned,
-    {
-        let full = self.full_name(name);
-        let before = known.get(name).and_then(|row| unpack(&full, &row.value, self.key()).ok());
-        pack(&full, &rows::write_over(row, before.as_deref()), self.key())
-    }
-
     /// What a row says that was kept so; `None`: it is not there.
     #[must_use]
     pub fn unpacked<T: serde::de::DeserializeOwned>(
@@ -196,7 +185,7 @@ impl ClusterNode {
         let name = revision::revision(number);
         let mut changes = vec![
             RowChange::put(name.clone(), self.packed(&name, &row.revision)),
-            RowChange::put(CURRENT, rows::write_over(&CurrentRow { number }, view.rows.value(CURRENT))),
+            RowChange::put(CURRENT, rows::write(&CurrentRow { number })),
             RowChange::drop(PROPOSAL),
         ];
         let over = revision::over(&self.view().rows, number);

@@ -1,7 +1,8 @@
 //! What rows are called, and what they say.
 //!
 //! Nodes of two versions serve side by side while one is put in the place of the other. So each row is JSON of which every reader takes what it knows, and
-//! whoever writes a row that others have written keeps what it does not know; and `meta/schema` says which version a node must understand at least. A node that
+//! whoever changes a row that others have written keeps what it does not know; whoever writes another one in its place does not, since what it does not know
+//! may be about what is not there any more. And `meta/schema` says which version a node must understand at least. A node that
 //! does not must not join; it serves all the same.
 
 use std::fmt;
@@ -91,7 +92,7 @@ pub fn write<T: Serialize>(row: &T) -> Vec<u8> {
     serde_json::to_vec(row).unwrap_or_default()
 }
 
-/// The same of one that takes the place of what was there `before`: what this version does not know of that stays in it.
+/// The same of one that was changed: what this version does not know of what was there `before` stays in it.
 #[must_use]
 pub fn write_over<T: Serialize + DeserializeOwned>(row: &T, before: Option<&[u8]>) -> Vec<u8> {
     let written = write(row);
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_over_a_row_keeps_what_a_later_version_has_said() {
+    fn whoever_changes_a_row_keeps_what_a_later_version_has_said() {
         let later = br#"{"author":"a","at_ms":7,"until_ms":9,"why":{"of":"c"}}"#;
         let own = DrainRow { author: "b".to_owned(), at_ms: 8 };
         let read_value = |bytes: &[u8]| read::<Value>(bytes).expect("JSON");

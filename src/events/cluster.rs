@@ -51,6 +51,27 @@ pub fn cluster_unheard(reason: &str) {
     tracing::debug!(reason, "{}", sentence("the cluster's store does not answer: ", &[], "", reason, ""));
 }
 
+/// Logs that it answers and takes no changes.
+pub fn cluster_store_refuses(reason: &str) {
+    tracing::warn!(
+        kind = EventKind::ClusterStoreRefuses.name(),
+        reason,
+        "{}",
+        sentence(
+            "the cluster's store takes no changes, serving on with what is known: ",
+            &[],
+            "",
+            reason,
+            ""
+        )
+    );
+}
+
+/// Logs that it does again.
+pub fn cluster_store_works() {
+    tracing::info!(kind = EventKind::ClusterStoreWorks.name(), "the cluster's store takes changes again");
+}
+
 /// Logs that what is shared is read anew, because it changed more than is known of.
 pub fn cluster_relisted() {
     tracing::debug!("what the cluster shares is read anew");

@@ -41,6 +41,8 @@ kinds! {
     ClusterJoined "cluster_joined" "This node is one of its cluster.",
     ClusterDetached "cluster_detached" "It is not, since nobody answers: it serves on with what it knows.",
     ClusterRefused "cluster_refused" "It may not join its cluster.",
+    ClusterStoreRefuses "cluster_store_refuses" "What the cluster shares can't be changed: its store has no room, or does not let this node.",
+    ClusterStoreWorks "cluster_store_works" "It can again.",
     NodeJoined "node_joined" "Another node of the cluster is there, or has started again.",
     NodeGone "node_gone" "One is not there any more.",
     RevisionInForce "revision_in_force" "Another revision of the cluster's config is in force here.",

@@ -221,6 +221,26 @@ fn a_node_that_is_too_old_for_what_its_cluster_writes_serves_and_is_refused_also
 }
 
 #[test]
+fn a_store_that_takes_no_changes_is_told_once_and_what_is_known_is_served() {
+    if !is_there() {
+        return;
+    }
+    let etcd = Etcd::start(1);
+    let process = start(&etcd, "a");
+    comes_to(&process, &["a"]);
+    etcd.guard();
+    for _ in 0..2 {
+        let output = process.command(&["cluster", "drain", "a"]);
+        assert!(!output.status.success(), "{output:?}");
+    }
+    let status = text(&process, &["cluster", "status"]);
+    assert!(status.contains("the store takes no changes: "), "{status}");
+    let told = text(&process, &["log", "--kind", "cluster_store_refuses"]);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(Client::connect(process.address("web")).get("/").status, 503, "as before");
+}
+
+#[test]
 fn a_stopped_member_keeps_nobody_from_hearing_of_changes_and_a_drain_is_done_or_refused() {
     if !is_there() {
         return;

@@ -148,6 +148,29 @@ fn without_a_store_the_last_revision_is_served_also_after_a_restart_and_nothing_
 }
 
 #[test]
+fn a_node_that_began_with_what_the_others_had_serves_it_also_after_a_restart_without_a_store() {
+    if !is_there() {
+        return;
+    }
+    let (mut etcd, backends) = (Etcd::start(1), fakes(2));
+    let config = |node: &str, backend: usize| own(&of(&etcd), node) + &web(&backends[backend], "");
+    let (one, other) = (config("a", 0), config("b", 1));
+    let first = Process::start(&one, 1);
+    comes_to(&first, &["a"]);
+    eventually("there is a first revision", || revision(&first) == 1);
+    let second = Process::start(&other, 1);
+    comes_to(&second, &["a", "b"]);
+    assert_eq!((revision(&second), answer(&second)), (1, "fake-1".to_owned()));
+    eventually("it is kept", || {
+        let names = std::fs::read_dir(second.folder().join("state/evenkeel")).into_iter().flatten().flatten();
+        names.into_iter().any(|name| name.path().join("cluster-t.config").exists())
+    });
+    etcd.kill(0);
+    let again = Process::start_in(second.kill(), 1);
+    assert_eq!((revision(&again), answer(&again)), (1, "fake-1".to_owned()), "its own file says another");
+}
+
+#[test]
 fn a_store_that_is_empty_again_takes_no_config_away() {
     if !is_there() {
         return;

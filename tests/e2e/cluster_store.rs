@@ -31,6 +31,10 @@ fn leased(name: &str, value: &str, lease: LeaseNumber) -> RowChange {
 /// Under the condition that the rows are what they are: without one, an attempt whose answer was lost may be done later on, once more. Again where nobody has
 /// answered in time, unless it was done all the same.
 async fn done<S: ClusterStore>(store: &S, changes: &[RowChange]) -> Revision {
+    timeout(PATIENCE * 2, tried(store, changes)).await.expect("it is done in time")
+}
+
+async fn tried<S: ClusterStore>(store: &S, changes: &[RowChange]) -> Revision {
     let mut is_unknown = false;
     loop {
         let listing = match store.list("", ListedFrom::Majority).await {
@@ -323,14 +327,17 @@ fn without_a_majority_nothing_is_done_and_what_is_known_can_be_read() {
     runtime.block_on(async {
         let fault = store.commit(transaction(&[], &[RowChange::put("new", "x")])).await.unwrap_err();
         assert!(matches!(fault, StoreFault::Unreachable(_)), "{fault}");
-        let listing = loop {
-            match store.list("", ListedFrom::OneMember).await {
-                Ok(listing) => break listing,
-                // The one that is left is the third that is asked, or has no time.
-                Err(StoreFault::Unreachable(_)) => {}
-                Err(fault) => panic!("{fault}"),
+        let asked = async {
+            loop {
+                match store.list("", ListedFrom::OneMember).await {
+                    Ok(listing) => return listing,
+                    // The one that is left is the third that is asked, or has no time.
+                    Err(StoreFault::Unreachable(_)) => {}
+                    Err(fault) => panic!("{fault}"),
+                }
             }
         };
+        let listing = timeout(PATIENCE, asked).await.expect("an answer in time");
         assert_eq!(listing.rows.len(), 1, "{listing:?}");
     });
     etcd.begin(0);

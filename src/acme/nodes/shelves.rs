@@ -138,14 +138,14 @@ impl SharedShelves {
     }
 
     /// Writes a row that is as it is known.
-    async fn write<T: Serialize + DeserializeOwned>(
+    async fn write<T: Serialize>(
         &self,
         known: &KnownRows,
         name: &str,
         row: &T,
     ) -> Result<Committed, StoreFault> {
         let conditions = vec![RowCondition { name: name.to_owned(), changed: known.changed(name) }];
-        let changes = vec![RowChange::put(name, self.node.packed_over(known, name, row))];
+        let changes = vec![RowChange::put(name, self.node.packed(name, row))];
         self.node.commit(Transaction { conditions, changes }).await
     }
 
@@ -198,9 +198,24 @@ impl SharedShelves {
             let now = seconds(SystemTime::now());
             let asked = desk.book().ledger(shelf.name(), now).last_issued(&names);
             let row = CertificateRow { rank, node: view.node.to_string(), asked, pem };
-            let _ = self.write(&view.rows, &name, &row).await;
+            if let Ok(Committed::Done(at)) = self.write(&view.rows, &name, &row).await {
+                self.node.learned(at).await;
+            }
         }
         None
+    }
+
+    /// Whether the others have what is `shown` here, or something later.
+    pub(in crate::acme) fn has(
+        &self,
+        shelf: &Shelf,
+        order: &OrderedCertificate,
+        shown: Option<&Identity>,
+    ) -> bool {
+        let view = self.node.view();
+        let name = format!("{CERTIFICATES}{}/{}", shelf.name(), shelf.file(order));
+        let rank = || self.read::<CertificateRow>(&view.rows, &name).map(|row| row.rank);
+        !self.node.seals() || shown.is_none_or(|shown| rank() >= Some(CertificateRank::of(shown)))
     }
 
     /// Drops certificates of an authority that have ended, and that none of these orders wants.

@@ -23,6 +23,9 @@ pub struct ClusterReport {
     /// Why it is no member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Why the store takes no changes, though it answers; absent: it does, as far as is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_refuses: Option<String>,
     /// For how long it has stood so, in milliseconds.
     pub for_ms: u64,
     /// How long a node counts as there that says nothing, in milliseconds.
@@ -99,6 +102,7 @@ impl ClusterReport {
             store: node.engine().to_owned(),
             standing: view.standing.as_str().to_owned(),
             reason: view.standing.reason().map(str::to_owned),
+            store_refuses: node.refusal_of_store(),
             for_ms: millis(now.since(view.since)),
             lease_ms: millis(node.lease()),
             kept_ms: view.kept.map(|kept| millis(now.since(kept))),

@@ -31,11 +31,18 @@ pub(super) struct DashboardFeed {
     /// The number of the one that was sent last; 0: none was.
     sent: u64,
     has_begun: bool,
+    /// Whether the other nodes are to say what they have to do.
+    wants_nodes: bool,
 }
 
 impl DashboardFeed {
     /// Begins with `frame`, until the process drains.
-    pub(super) fn new(api: &Arc<Api>, frame: Arc<Frame>, asked: &Question) -> DashboardFeed {
+    pub(super) fn new(
+        api: &Arc<Api>,
+        frame: Arc<Frame>,
+        asked: &Question,
+        wants_nodes: bool,
+    ) -> DashboardFeed {
         let resumes = asked.headers.get(LAST_EVENT_ID).and_then(|name| name.to_str().ok());
         let before = frame.number.saturating_sub(1);
         let has_before = before > 0 && resumes == Some(&*place(api.frames.born(), before));
@@ -45,6 +52,7 @@ impl DashboardFeed {
             next: Some(frame),
             sent: if has_before { before } else { 0 },
             has_begun: false,
+            wants_nodes,
         }
     }
 
@@ -79,6 +87,9 @@ impl DashboardFeed {
     /// The first frame behind the one that was sent; `None`: nothing is in force any more.
     async fn newer(&self) -> Option<Arc<Frame>> {
         loop {
+            if self.wants_nodes {
+                self.api.frames.want_nodes();
+            }
             let frame = latest(&self.api).await?;
             if frame.number != self.sent {
                 return Some(frame);

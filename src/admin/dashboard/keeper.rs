@@ -30,12 +30,19 @@ pub struct FrameKeeper {
     kept: Mutex<Option<Arc<Frame>>>,
     /// When somebody looked last; 0: nobody has.
     looked: AtomicU64,
+    /// The same of whoever wants to see what the other nodes have to do.
+    nodes_wanted: AtomicU64,
 }
 
 impl FrameKeeper {
     /// Of a process with this number.
     pub(in crate::admin) fn new(born: u32) -> FrameKeeper {
-        FrameKeeper { born, kept: Mutex::default(), looked: AtomicU64::default() }
+        FrameKeeper {
+            born,
+            kept: Mutex::default(),
+            looked: AtomicU64::default(),
+            nodes_wanted: AtomicU64::default(),
+        }
     }
 
     /// The number of its process.
@@ -46,6 +53,16 @@ impl FrameKeeper {
     /// When somebody looked last; `None`: nobody has.
     pub(in crate::admin) fn looked(&self) -> Option<Tick> {
         Some(Tick(self.looked.load(Ordering::Relaxed))).filter(|looked| *looked != Tick::ZERO)
+    }
+
+    /// Somebody wants to see what the other nodes have to do.
+    pub(super) fn want_nodes(&self) {
+        self.nodes_wanted.store(now().0, Ordering::Relaxed);
+    }
+
+    /// When somebody wanted that last; `None`: nobody has.
+    pub(super) fn nodes_wanted(&self) -> Option<Tick> {
+        Some(Tick(self.nodes_wanted.load(Ordering::Relaxed))).filter(|wanted| *wanted != Tick::ZERO)
     }
 
     /// The frame of this second, of what `look` sees; `None`: it sees nothing.

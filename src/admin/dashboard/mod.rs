@@ -33,6 +33,10 @@ use super::route::AdminOutcome;
 
 /// What the dashboard shows: now, or as a stream.
 pub(super) async fn look(api: Arc<Api>, asked: Question) -> AdminOutcome {
+    let wants_nodes = asked.query("nodes").as_deref() == Some("on");
+    if wants_nodes {
+        api.frames.want_nodes();
+    }
     let Some(frame) = latest(&api).await else {
         let detail = "no config is in force yet";
         return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, detail));
@@ -42,7 +46,7 @@ pub(super) async fn look(api: Arc<Api>, asked: Question) -> AdminOutcome {
         return Ok(raw_json(frame.all().clone()));
     }
     let who = asked.caller.who.clone();
-    let mut answer = stream(EVENT_STREAM, DashboardFeed::new(&api, frame, &asked).body());
+    let mut answer = stream(EVENT_STREAM, DashboardFeed::new(&api, frame, &asked, wants_nodes).body());
     answer.extensions_mut().insert(StreamReader(who));
     Ok(answer)
 }

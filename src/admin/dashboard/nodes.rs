@@ -7,19 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::keeper::STEP;
 use crate::admin::api::Api;
 use crate::admin::history::{ALL, RowTally, Shot, TimesLately};
-use crate::admin::status::report::StatusReport;
 use crate::cluster::membership::Standing;
 use crate::cluster::node::ClusterNode;
-use crate::cluster::rows::write;
+use crate::cluster::rows::{node, write};
 use crate::cluster::view::ClusterView;
 use crate::net::now;
 use crate::store::shared::{LeaseNumber, RowChange, Transaction};
+use crate::tick::nanos;
 
 /// What the names of rows begin with that say that a node is looked at.
 const LOOKED: &str = "page/looked/";
@@ -31,11 +30,12 @@ const INTEREST: Duration = Duration::from_secs(10);
 /// `page/load/NODE`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct NodeLoad {
-    /// Since the process began.
+    /// For how long the process runs: what came between two of these came in the time between them.
+    up_ms: u64,
+    /// Since it began.
     pub(super) requests: u64,
     pub(super) errors: u64,
     pub(super) active: u64,
-    pub(super) waiting: usize,
     /// Of the latest ten to twenty seconds.
     pub(super) times: TimesLately,
 }
@@ -57,14 +57,13 @@ impl Api {
         if view.standing != Standing::Member {
             return;
         }
-        let looked = self.frames.looked().is_some_and(|looked| now().since(looked) < INTEREST);
+        let looked = self.frames.nodes_wanted().is_some_and(|wanted| now().since(wanted) < INTEREST);
         let is_wanted = looked && has_others(&view);
         let mut changes = Vec::new();
         changes.extend(presence(&view, &format!("{LOOKED}{}", view.node), lease, is_wanted));
         let own = format!("{LOADS}{}", view.node);
         if self.is_looked_at_elsewhere() {
-            let api = Arc::clone(self);
-            if let Ok(Some(load)) = spawn_blocking(move || api.load()).await {
+            if let Some(load) = self.load() {
                 changes.push(RowChange::Put { name: own, value: write(&load), lease: Some(lease) });
             }
         } else if view.rows.get(&own).is_some() {
@@ -79,28 +78,28 @@ impl Api {
     /// Whether another node is looked at, and what this one does there with it.
     pub(in crate::admin) fn is_looked_at_elsewhere(&self) -> bool {
         let Some(view) = self.cluster.as_ref().map(|node| node.view()) else { return false };
-        let looked = view.rows.names(LOOKED).filter_map(|name| name.strip_prefix(LOOKED));
-        view.standing == Standing::Member && looked.into_iter().any(|name| name != &*view.node)
+        let mut looked = view.rows.names(LOOKED).filter_map(|name| name.strip_prefix(LOOKED));
+        let is_there = |name: &str| view.rows.get(&node(name)).is_some();
+        view.standing == Standing::Member && looked.any(|name| name != &*view.node && is_there(name))
     }
 
     fn load(&self) -> Option<NodeLoad> {
-        let seen = self.survey()?;
-        let shot = Shot::take(&seen.sources.snapshot, &self.running.reloader.cells, seen.sources.now);
-        let earlier = self.history.earlier(seen.sources.now);
-        Some(NodeLoad::of(&seen.report, &shot, earlier.as_deref()))
+        let shot = self.history.latest()?;
+        let up = shot.at.since(self.rates.begun());
+        Some(NodeLoad::of(&shot, self.history.earlier(shot.at).as_deref(), up))
     }
 }
 
 impl NodeLoad {
-    /// What this node has to do; `earlier`: what was counted some seconds before `now`.
-    pub(super) fn of(report: &StatusReport, now: &Shot, earlier: Option<&Shot>) -> NodeLoad {
+    /// What this node has to do, which runs for so long; `earlier`: what was counted some seconds before `now`.
+    pub(super) fn of(now: &Shot, earlier: Option<&Shot>, up: Duration) -> NodeLoad {
         let nothing = RowTally::default();
         let all = now.rows.get(ALL).unwrap_or(&nothing);
         NodeLoad {
+            up_ms: nanos(up) / 1_000_000,
             requests: all.requests,
             errors: all.errors,
-            active: report.targets.iter().map(|target| target.active).sum(),
-            waiting: report.targets.iter().map(|target| target.waiting).sum(),
+            active: all.active,
             times: all.times(earlier.and_then(|earlier| earlier.rows.get(ALL))),
         }
     }

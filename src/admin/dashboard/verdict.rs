@@ -66,12 +66,19 @@ pub(super) fn troubles(
 pub(super) fn of_standing(standing: &Standing, cluster: &str, since_ms: u64) -> Option<DashboardTrouble> {
     let text = match standing {
         Standing::Member | Standing::Joining => return None,
-        Standing::Detached(why) => {
-            format!("this node is detached from the cluster {cluster}, and goes by what it knew last: {why}")
+        // Why says the line above the nodes: its words may change, and this one is read out.
+        Standing::Detached(_) => {
+            format!("this node is detached from the cluster {cluster}, and goes by what it knew last")
         }
-        Standing::Refused(why) => format!("this node may not join the cluster {cluster}: {why}"),
+        Standing::Refused(_) => format!("this node may not join the cluster {cluster}"),
     };
     Some(DashboardTrouble { weight: Weight::Hurt, since_ms, row: "cluster".to_owned(), text })
+}
+
+/// What the matter is where the store of its cluster answers, and takes nothing.
+pub(super) fn of_store(cluster: &str) -> DashboardTrouble {
+    let text = format!("the store of the cluster {cluster} takes no changes");
+    DashboardTrouble { weight: Weight::Hurt, since_ms: 0, row: "cluster".to_owned(), text }
 }
 
 /// The certificate that ends first, if it has or soon will.

@@ -60,6 +60,11 @@ impl HistoryBook {
         older.clone().or_else(|| newer.clone()).filter(|_| is_kept)
     }
 
+    /// What was counted at the latest moment.
+    pub(in crate::admin) fn latest(&self) -> Option<Arc<Shot>> {
+        self.pages().latest.clone()
+    }
+
     /// The points of these rows, and how long before `now` the last of them was; rows that have none are left out.
     pub(super) fn points<'n>(
         &self,

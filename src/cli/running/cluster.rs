@@ -125,6 +125,7 @@ fn status_text(report: &ClusterReport) -> String {
         store,
         standing,
         reason,
+        store_refuses,
         for_ms,
         revision,
         config,
@@ -134,6 +135,8 @@ fn status_text(report: &ClusterReport) -> String {
     } = report;
     let span = |ms: &u64| humantime::format_duration(Duration::from_secs(ms / 1000)).to_string();
     let reason = reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let refuses =
+        store_refuses.as_ref().map_or_else(String::new, |why| format!("the store takes no changes: {why}\n"));
     let kept = kept_ms.as_ref().map_or_else(|| "never".to_owned(), |ms| format!("{} ago", span(ms)));
     let config = match config {
         None => "config: this node's own file".to_owned(),
@@ -144,7 +147,7 @@ fn status_text(report: &ClusterReport) -> String {
         }
     };
     format!(
-        "cluster {cluster}, kept by {store}\nnode {node}: {standing} for {}{reason}\nlease kept alive {kept}, {} known, change {revision}\n{config}\n",
+        "cluster {cluster}, kept by {store}\nnode {node}: {standing} for {}{reason}\nlease kept alive {kept}, {} known, change {revision}\n{refuses}{config}\n",
         span(for_ms),
         match nodes.len() {
             1 => "1 node".to_owned(),

@@ -1,5 +1,6 @@
 //! Who prefers which backends, for people; and what they move by hand.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,6 +81,21 @@ impl RunningConfig {
         let snapshot = self.reloader.snapshots.current();
         let targets = snapshot.as_ref().map(|snapshot| snapshot.targets.as_slice()).unwrap_or_default();
         Ok(targets.iter().filter(|target| is_owned(target)).map(|target| shown(together, target)).collect())
+    }
+
+    /// How many backends each node prefers, of all targets that are shared so; `None`: there are none.
+    #[must_use]
+    pub fn owned_by_node(&self) -> Option<BTreeMap<String, usize>> {
+        let together = self.together.as_ref()?;
+        let snapshot = self.reloader.snapshots.current()?;
+        let (owners, mut owned) = (together.owners(), BTreeMap::new());
+        let shared = snapshot.targets.iter().filter(|target| is_owned(target));
+        for owners in shared.filter_map(|target| owners.get(&target.name)) {
+            for (node, count) in owners.nodes().iter().zip(owners.counts()) {
+                *owned.entry(node.clone()).or_default() += count;
+            }
+        }
+        Some(owned).filter(|owned| !owned.is_empty())
     }
 
     /// Backends that this node has moved to where requests come, since it started; `None`: it shares none.

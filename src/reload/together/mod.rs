@@ -120,6 +120,8 @@ impl RunningConfig {
         if is_in_force(&row) {
             together.line.has_config_of(changed);
             together.state().seen = Some((number, changed));
+            // Whoever began with it has not kept it yet.
+            self.keep_revision(together, row).await;
             return;
         }
         // Rows that were brought back from yesterday are no news.
@@ -163,12 +165,17 @@ impl RunningConfig {
         }
         drop(last);
         if outcome.is_ok() {
-            if let Some(cache) = &together.reading.cache {
-                cached::keep(cache.clone(), row).await;
-            }
+            self.keep_revision(together, row).await;
             self.tell_difference(together).await;
         }
         together.taken.send_replace(TakenRevision { number, at_ms, outcome });
+    }
+
+    /// Keeps it for a start without the store.
+    async fn keep_revision(&self, together: &Together, row: RevisionRow) {
+        if let Some(cache) = &together.reading.cache {
+            cached::keep(cache.clone(), row).await;
+        }
     }
 
     /// Tells if this node's own file says something else than what is in force.

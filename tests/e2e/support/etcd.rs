@@ -219,11 +219,23 @@ impl Etcd {
         answer["count"].as_str().map_or(0, |count| count.parse().unwrap())
     }
 
+    /// Whoever does not say who it is has no rights from now on.
+    pub fn guard(&self) {
+        let root = json!({ "name": "root", "password": "r" });
+        self.ask("auth/user/add", &root);
+        self.ask("auth/role/add", &root);
+        self.ask("auth/user/grant", &json!({ "user": "root", "role": "root" }));
+        self.ask("auth/enable", &json!({}));
+    }
+
     fn json(&self, what: &str, question: &Value) -> Value {
+        self.ask(&format!("kv/{what}"), question)
+    }
+
+    fn ask(&self, what: &str, question: &Value) -> Value {
         let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], self.members[0].client)));
         let body = question.to_string();
-        let head =
-            format!("POST /v3/kv/{what} HTTP/1.1\r\nHost: e\r\nContent-Length: {}\r\n\r\n", body.len());
+        let head = format!("POST /v3/{what} HTTP/1.1\r\nHost: e\r\nContent-Length: {}\r\n\r\n", body.len());
         client.send((head + &body).as_bytes());
         serde_json::from_slice(&client.answer().body).unwrap()
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::sources::{RowSources, put};
 use crate::admin::dashboard::frame::Rows;
 use crate::admin::dashboard::nodes::{LOADS, NodeLoad};
-use crate::admin::dashboard::verdict::{DashboardTrouble, of_standing};
+use crate::admin::dashboard::verdict::{DashboardTrouble, of_standing, of_store};
 use crate::cluster::membership::Standing;
 use crate::cluster::view::{ClusterView, KnownNode};
 
@@ -17,6 +17,8 @@ struct ClusterRow<'c> {
     node: &'c str,
     standing: &'c str,
     reason: Option<&'c str>,
+    /// Why its store takes no changes.
+    store_refuses: Option<String>,
     since_ms: u64,
 }
 
@@ -44,15 +46,17 @@ pub(super) fn put_all(rows: &mut Rows, from: &RowSources<'_>) {
         node: &view.node,
         standing: view.standing.as_str(),
         reason: view.standing.reason(),
+        store_refuses: node.refusal_of_store(),
         since_ms: since_ms(from, &view),
     };
     put(rows, "cluster".to_owned(), &cluster);
-    let owned = owned(from);
+    let owned = from.api.running.owned_by_node();
+    let up = from.now.at.since(from.api.rates.begun());
     let loads: BTreeMap<&str, NodeLoad> = view.rows.all(LOADS).collect();
     for node in view.nodes() {
-        let is_own = node.name == *view.node;
+        let is_own = view.is_own(&node.name, &node.row.boot);
         let load = if is_own {
-            Some(NodeLoad::of(&from.seen.report, from.now, from.earlier))
+            Some(NodeLoad::of(from.now, from.earlier, up))
         } else {
             loads.get(node.name.as_str()).copied()
         };
@@ -73,8 +77,10 @@ pub(super) fn put_all(rows: &mut Rows, from: &RowSources<'_>) {
 
 /// What the matter is with this node, if something is.
 pub(super) fn trouble(from: &RowSources<'_>) -> Option<DashboardTrouble> {
-    let view = from.api.cluster.as_ref()?.view();
-    of_standing(&view.standing, &view.cluster, since_ms(from, &view))
+    let node = from.api.cluster.as_ref()?;
+    let view = node.view();
+    let of_store = || node.refusal_of_store().map(|_| of_store(&view.cluster));
+    of_standing(&view.standing, &view.cluster, since_ms(from, &view)).or_else(of_store)
 }
 
 fn since_ms(from: &RowSources<'_>, view: &ClusterView) -> u64 {
@@ -83,21 +89,11 @@ fn since_ms(from: &RowSources<'_>, view: &ClusterView) -> u64 {
 
 fn state(view: &ClusterView, node: &KnownNode, is_own: bool) -> (&'static str, String) {
     match &node.drain {
-        Some(wish) => ("draining", format!("drained by {}", wish.author)),
-        // Whoever is none of them does not know how the others are.
-        None if view.standing != Standing::Member && !is_own => {
-            ("unknown", "as it was known last".to_owned())
+        Some(wish) if view.standing == Standing::Member || is_own => {
+            ("draining", format!("drained by {}", wish.author))
         }
-        None => ("up", String::new()),
+        // Whoever is none of them does not know how the others are.
+        _ if view.standing != Standing::Member && !is_own => ("unknown", "as it was known last".to_owned()),
+        _ => ("up", String::new()),
     }
-}
-
-/// Backends that each node prefers, by node.
-fn owned(from: &RowSources<'_>) -> Option<BTreeMap<String, usize>> {
-    let all = from.api.running.owners().ok().filter(|all| !all.is_empty())?;
-    let mut owned = BTreeMap::new();
-    for (node, backends) in all.into_iter().flat_map(|target| target.nodes) {
-        *owned.entry(node).or_default() += backends;
-    }
-    Some(owned)
 }

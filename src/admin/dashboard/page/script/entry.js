@@ -33,7 +33,7 @@ const rights = async () => {
 };
 const listen = () => {
   source?.close();
-  source = new EventSource('api/v1/stream');
+  source = new EventSource('api/v1/stream?nodes=on');
   source.addEventListener('whole', (event) => { take(event, true); rights().catch(() => {}); });
   source.addEventListener('changes', (event) => take(event, false));
   // A refusal ends it for good; what only breaks is begun again by the browser.

@@ -1,16 +1,8 @@
 // The nodes of a cluster: what each has to do. What another one has to do it says once it is looked at, from then on.
 
-const NODE_COLUMNS = ['node', 'requests/s', 'last minute', 'errors', 'p50', 'p99', 'last minute', 'in flight', 'owns', 'why'];
-const lateness = new Map(); // of each node, p99 second by second
-const noteLateness = (all) => {
-  for (const name of all) {
-    const known = lateness.get(name) || lateness.set(name, { up: 0, values: [] }).get(name);
-    if (known.up !== up) { known.up = up; push(known.values, rows.get(name).times?.p99_ms || 0, SHORT); }
-  }
-  for (const name of lateness.keys()) if (!rows.has(name)) lateness.delete(name);
-};
+const NODE_COLUMNS = ['node', 'requests/s', 'requests, last minute', 'errors', 'p50', 'p99', 'p99, last minute', 'in flight', 'owns', 'why'];
 const nodeLine = (name) => () => {
-  const cells = NODE_COLUMNS.map(() => make('td'));
+  const cells = NODE_COLUMNS.map((label, number) => (number ? make('td') : make('th', { scope: 'row' })));
   cells[0].append(shape(), make('b', {}, after(name, 'node/')), ' ', make('small'));
   cells[2].append(spark(SHORT));
   cells[6].append(spark(SHORT));
@@ -30,7 +22,7 @@ const nodeFill = (name) => (tr) => {
   mark(cells[3], 'class', isBad ? 'error' : '');
   say(cells[4], time(row.times?.p50_ms));
   say(cells[5], time(row.times?.p99_ms));
-  draw(cells[6].firstChild, lateness.get(name)?.values || [], SHORT);
+  draw(cells[6].firstChild, tracks.get(name)?.lates || [], SHORT);
   say(cells[7], isHeard ? whole(row.active) : '–');
   say(cells[8], row.owned === null ? '–' : whole(row.owned));
   say(cells[9], row.state === 'up' ? (isHeard ? '' : 'nothing was heard of its load yet') : `${row.state}: ${row.reason}`);
@@ -41,11 +33,11 @@ const nodes = () => {
   const section = byId('nodes');
   turn(section, 'hidden', !cluster);
   if (!cluster) return;
-  noteLateness(all);
   const [head, wide] = section.children;
   say(head.firstChild, `Cluster ${cluster.name} `);
   const standing = cluster.standing === 'member' ? '' : `this node is ${cluster.standing}${cluster.reason ? `: ${cluster.reason}` : ''}`;
-  say(head.lastChild, [many(all.length, 'node', 'nodes'), standing].filter(Boolean).join(' · '));
+  const refuses = cluster.store_refuses ? `its store takes no changes: ${cluster.store_refuses}` : '';
+  say(head.lastChild, [many(all.length, 'node', 'nodes'), standing, refuses].filter(Boolean).join(' · '));
   if (!wide.firstChild) {
     wide.append(make('table', {}, make('thead', {}, make('tr', {}, ...NODE_COLUMNS.map((label) => make('th', { scope: 'col' }, label)))), make('tbody')));
   }

@@ -55,12 +55,34 @@ const sort = () => {
 
 const room = (name) => (name.startsWith('backend/') ? SHORT : LONG);
 const push = (list, value, most) => { list.push(value); if (list.length > most) list.shift(); };
+// The same of a node, whose numbers come when it has said them: over its own time, and as before until it says others.
+const followNode = (row, track, seconds) => {
+  const own = (row.up_ms - track.up) / 1000;
+  if (own > 0) {
+    track.rate = Math.max(0, row.requests - track.requests) / own;
+    track.bad = Math.max(0, row.errors - track.errors) / own;
+  }
+  if (own !== 0) [track.requests, track.errors, track.up] = [row.requests, row.errors, row.up_ms];
+  if (seconds > 0 && track.rate !== undefined) {
+    push(track.rates, track.rate, SHORT);
+    push(track.bads, track.bad, SHORT);
+    push(track.lates, row.times.p99_ms || 0, SHORT);
+  }
+};
 // What came of a row between this frame and the one before, per second.
 const follow = (seconds) => {
   for (const [name, row] of rows) {
-    if (row.requests === undefined || typeof row.requests === 'object') continue;
+    if (row.requests === undefined || typeof row.requests === 'object' || row.state === 'unknown' && kindOf(name) === 'node') {
+      // What a node has said before a pause says nothing of the seconds behind it.
+      if (kindOf(name) === 'node') tracks.delete(name);
+      continue;
+    }
     let track = tracks.get(name);
-    if (!track) tracks.set(name, (track = { requests: row.requests, errors: row.errors || 0, rates: [], bads: [] }));
+    if (!track) tracks.set(name, (track = { requests: row.requests, errors: row.errors || 0, up: row.up_ms, rates: [], bads: [], lates: [] }));
+    if (row.up_ms !== undefined) {
+      followNode(row, track, seconds);
+      continue;
+    }
     const came = Math.max(0, row.requests - track.requests);
     const bad = Math.max(0, (row.errors || 0) - track.errors);
     track.requests = row.requests;
