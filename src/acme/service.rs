@@ -407,11 +407,12 @@ impl Counter {
             Err(fault) => (OrderEnd::Failed, fault.rest),
         };
         if let Some(number) = number {
-            if outcome.is_ok() && self.visit.others.is_some() {
+            let has_others = self.visit.others.is_some();
+            if outcome.is_ok() && has_others {
                 self.desk.book().hold(self.visit.shelf.name(), number);
             }
             self.desk.book().end(self.visit.shelf.name(), number, end, rest.map(seconds));
-            self.is_untold = true;
+            self.is_untold = has_others;
         }
         match outcome {
             Ok(identity) => self.issued(place, identity),
