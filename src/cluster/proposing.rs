@@ -185,7 +185,7 @@ impl ClusterNode {
         let name = revision::revision(number);
         let mut changes = vec![
             RowChange::put(name.clone(), self.packed(&name, &row.revision)),
-            RowChange::put(CURRENT, rows::write(&CurrentRow { number })),
+            RowChange::put(CURRENT, rows::write_over(&CurrentRow { number }, view.rows.value(CURRENT))),
             RowChange::drop(PROPOSAL),
         ];
         let over = revision::over(&self.view().rows, number);
