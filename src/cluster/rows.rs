@@ -1,8 +1,8 @@
 //! What rows are called, and what they say.
 //!
 //! Nodes of two versions serve side by side while one is put in the place of the other. So each row is JSON of which every reader takes what it knows, and
-//! whoever changes a row that others have written keeps what it does not know; whoever writes another one in its place does not, since what it does not know
-//! may be about what is not there any more. And `meta/schema` says which version a node must understand at least. A node that
+//! whoever changes a row that others have written keeps what it does not know; whoever writes another one in its place (a key, a certificate, what was told)
+//! does not, since what it does not know may be about what is not there any more. And `meta/schema` says which version a node must understand at least. A node that
 //! does not must not join; it serves all the same.
 
 use std::fmt;
