@@ -42,7 +42,7 @@ class Rows(threading.Thread):
         if int(row.get("lease", 0)):
             return
         try:
-            has_field = "next" in json.loads(base64.b64decode(row["value"]))
+            has_field = "of_the_next_version" in json.loads(base64.b64decode(row["value"]))
         except ValueError:
             return
         before = self.known.get(name)

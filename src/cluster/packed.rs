@@ -5,8 +5,11 @@
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use super::rows;
 use crate::config::model::ClusterKey;
 
 /// The first byte: what follows is compressed, or sealed.
@@ -63,6 +66,18 @@ pub fn pack(name: &str, value: &[u8], key: Option<&ClusterKey>) -> Vec<u8> {
     }
 }
 
+/// The same of one that takes the place of what was there `before`: what this version does not know of that stays, as far as it can be read.
+#[must_use]
+pub fn pack_over<T: Serialize + DeserializeOwned>(
+    name: &str,
+    row: &T,
+    before: Option<&[u8]>,
+    key: Option<&ClusterKey>,
+) -> Vec<u8> {
+    let before = before.and_then(|before| unpack(name, before, key).ok());
+    pack(name, &rows::write_over(row, before.as_deref()), key)
+}
+
 /// What a row of this full name says.
 ///
 /// # Errors
@@ -104,6 +119,21 @@ mod tests {
                 assert_eq!(unpack("prod/config/rev/1", &packed, Some(&KEY)).as_deref(), Ok(value));
             }
         }
+    }
+
+    #[test]
+    fn what_a_later_version_has_said_stays_also_where_it_is_sealed() {
+        let name = "prod/key/tickets";
+        let row = rows::SchemaRow { writer: 1, min_reader: 1 };
+        let later = pack(name, br#"{"writer":2,"min_reader":1,"why":"b"}"#, Some(&KEY));
+        let said = |before: Option<&[u8]>, key: &ClusterKey| {
+            let packed = pack_over(name, &row, before, Some(key));
+            let said: serde_json::Value = rows::read(&unpack(name, &packed, Some(key)).unwrap()).unwrap();
+            (said["writer"].clone(), said["why"].clone())
+        };
+        assert_eq!(said(Some(&later), &KEY), (1.into(), "b".into()));
+        assert_eq!(said(Some(&later), &OTHER), (1.into(), ().into()), "nobody can know what it was");
+        assert_eq!(said(None, &KEY), (1.into(), ().into()));
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::membership::Standing;
 use super::node::ClusterNode;
-use super::packed::{Unpacked, pack, unpack};
+use super::packed::{Unpacked, pack, pack_over, unpack};
 use super::revision::{
     self, AckRow, CURRENT, CurrentRow, PROPOSAL, ProposalRow, ProposalTally, RevisionRow, tally,
 };
@@ -86,13 +88,24 @@ impl ClusterNode {
 
     /// A row as it is kept: compressed, and sealed if there is a key.
     #[must_use]
-    pub fn packed<T: serde::Serialize>(&self, name: &str, row: &T) -> Vec<u8> {
+    pub fn packed<T: Serialize>(&self, name: &str, row: &T) -> Vec<u8> {
         pack(&self.full_name(name), &rows::write(row), self.key())
+    }
+
+    /// The same in the place of what is there: what this version does not know of it stays.
+    #[must_use]
+    pub fn packed_over<T: Serialize + DeserializeOwned>(
+        &self,
+        known: &KnownRows,
+        name: &str,
+        row: &T,
+    ) -> Vec<u8> {
+        pack_over(&self.full_name(name), row, known.value(name), self.key())
     }
 
     /// What a row says that was kept so; `None`: it is not there.
     #[must_use]
-    pub fn unpacked<T: serde::de::DeserializeOwned>(
+    pub fn unpacked<T: DeserializeOwned>(
         &self,
         known: &KnownRows,
         name: &str,

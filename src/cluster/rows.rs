@@ -1,8 +1,7 @@
 //! What rows are called, and what they say.
 //!
 //! Nodes of two versions serve side by side while one is put in the place of the other. So each row is JSON of which every reader takes what it knows, and
-//! whoever changes a row that others have written keeps what it does not know; whoever writes another one in its place (a key, a certificate, what was told)
-//! does not, since what it does not know may be about what is not there any more. And `meta/schema` says which version a node must understand at least. A node that
+//! whoever writes over one that is there keeps what it does not know: a field of a later version that is about one key or one certificate says about which. And `meta/schema` says which version a node must understand at least. A node that
 //! does not must not join; it serves all the same.
 
 use std::fmt;
@@ -85,7 +84,7 @@ pub fn write<T: Serialize>(row: &T) -> Vec<u8> {
     if cfg!(evenkeel_next)
         && let Ok(Value::Object(mut fields)) = serde_json::to_value(row)
     {
-        fields.insert("next".to_owned(), Value::from(SCHEMA));
+        fields.insert("of_the_next_version".to_owned(), Value::from(SCHEMA));
         return serde_json::to_vec(&fields).unwrap_or_default();
     }
     // Rows have texts for keys, so it can't fail.

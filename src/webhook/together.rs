@@ -199,7 +199,8 @@ impl SharedHooks {
                     if is_since && there.is_some_and(|there| there.is_down == is_down) {
                         return Claimed::Told;
                     }
-                    (name, rows::write(&ToldRow { is_down, at_ms }))
+                    let told = rows::write_over(&ToldRow { is_down, at_ms }, view.rows.value(&name));
+                    (name, told)
                 }
                 ToldOf::Once(key) => {
                     let name = format!("{ONCE}{key}");
@@ -230,7 +231,8 @@ impl SharedHooks {
     pub(super) async fn note(&self, object: &str, is_down: bool, at_ms: u64) -> bool {
         let (view, name) = (self.node.view(), format!("{TOLD}{object}"));
         let conditions = vec![row(name.clone(), view.rows.changed(&name))];
-        let changes = vec![RowChange::put(name, rows::write(&ToldRow { is_down, at_ms }))];
+        let told = rows::write_over(&ToldRow { is_down, at_ms }, view.rows.value(&name));
+        let changes = vec![RowChange::put(name, told)];
         matches!(self.commit(Transaction { conditions, changes }).await, Ok(Committed::Done(_)))
     }
 

@@ -261,7 +261,9 @@ fn decode(bytes: &[u8]) -> Verdict {
         let size = line.split(|&byte| byte == b';').next().unwrap_or_default();
         let extension = &line[size.len()..];
         let digits = text(size);
-        if digits.is_empty() || digits.len() > 15 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        // Of a size its value counts and not its zeros.
+        let has_few = digits.trim_start_matches('0').len() <= 15;
+        if digits.is_empty() || !has_few || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Verdict::Wrong;
         }
         if !extension_is_fine(extension) {

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use evenkeel::reload::bound::Bound;
+use evenkeel::reload::fault::Fault;
 use evenkeel::reload::plan::{AddressChange, ObjectChange, ObjectKind, Plan, PlanVerdict, PlannedObject};
 use evenkeel::server::Server;
 use evenkeel::targets::{Backend, Target};
@@ -295,6 +296,11 @@ fn lasting(objects: &[PlannedObject]) -> Vec<PlannedObject> {
     objects.iter().map(|object| PlannedObject { connections: 0, ..object.clone() }).collect()
 }
 
+/// Without who has a port: a child of these tests that has just begun counts as well, for a moment.
+fn lasting_of(problems: &[Fault]) -> BTreeSet<&str> {
+    problems.iter().map(|one| one.text.split("\n  held by").next().unwrap_or_default()).collect()
+}
+
 #[test]
 fn what_a_plan_says_is_what_then_happens() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -318,7 +324,7 @@ fn what_a_plan_says_is_what_then_happens() {
                     refused += 1;
                     assert_eq!(plan.verdict, PlanVerdict::Refused, "{text}");
                     assert!(
-                        refusal.problems.iter().all(|one| plan.problems.contains(one)),
+                        lasting_of(&refusal.problems).is_subset(&lasting_of(&plan.problems)),
                         "{refusal:#?} {plan:#?}"
                     );
                     assert_eq!(lab.digest(), digest, "{text}");

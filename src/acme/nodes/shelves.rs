@@ -138,14 +138,14 @@ impl SharedShelves {
     }
 
     /// Writes a row that is as it is known.
-    async fn write<T: Serialize>(
+    async fn write<T: Serialize + DeserializeOwned>(
         &self,
         known: &KnownRows,
         name: &str,
         row: &T,
     ) -> Result<Committed, StoreFault> {
         let conditions = vec![RowCondition { name: name.to_owned(), changed: known.changed(name) }];
-        let changes = vec![RowChange::put(name, self.node.packed(name, row))];
+        let changes = vec![RowChange::put(name, self.node.packed_over(known, name, row))];
         self.node.commit(Transaction { conditions, changes }).await
     }
 

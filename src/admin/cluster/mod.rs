@@ -61,7 +61,7 @@ pub(super) async fn drain(api: &Api, asked: &Question, is_wanted: bool) -> Admin
         };
         let wish = DrainRow { author: author.to_string(), at_ms: now_ms() };
         let change = match is_wanted {
-            true => RowChange::put(&row, rows::write(&wish)),
+            true => RowChange::put(&row, rows::write_over(&wish, view.rows.value(&row))),
             false => RowChange::drop(&row),
         };
         // Also where that is how it is known to be: what is known may be old.

@@ -1,6 +1,5 @@
 //! What is shared as it was last, on the disk of this node: what a process begins with that can't ask the store.
 
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::cluster::revision::RevisionRow;
@@ -51,10 +50,5 @@ pub(super) async fn keep_overlay(place: PathBuf, shared: SharedOverlay) -> std::
 }
 
 fn write(place: &Path, text: &[u8]) -> std::io::Result<()> {
-    if !place.exists() {
-        // A replacement takes over the rights of what was there: nobody else's business.
-        let mut new = std::fs::OpenOptions::new();
-        OpenOptionsExt::mode(new.write(true).create(true), 0o600).open(place)?;
-    }
-    Replacement::prepare(place, text).and_then(Replacement::swap)
+    Replacement::prepare_own(place, text).and_then(Replacement::swap)
 }

@@ -96,7 +96,7 @@ impl RunningConfig {
             return;
         }
         let conditions = vec![RowCondition { name: ROW.to_owned(), changed }];
-        let changes = vec![RowChange::put(ROW, together.node.packed(ROW, &next))];
+        let changes = vec![RowChange::put(ROW, together.node.packed_over(&view.rows, ROW, &next))];
         // If another was first, what it has written is on its way; if nobody can be told, there is a next time.
         let _ = together.node.commit(Transaction { conditions, changes }).await;
     }

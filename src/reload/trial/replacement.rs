@@ -32,15 +32,7 @@ impl Replacement {
     pub fn prepare(file: &Path, text: &[u8]) -> io::Result<Replacement> {
         let file = fs::canonicalize(file)?;
         let facts = fs::metadata(&file)?;
-        let beside = with(&file, &format!("{NEW}{}", std::process::id()));
-        // What a process of the same number has left there is nobody's.
-        match fs::remove_file(&beside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let replacement = Replacement { file, beside };
-        let mut new =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&replacement.beside)?;
+        let (replacement, mut new) = Replacement::begin(file)?;
         let own = new.metadata()?;
         if (own.uid(), own.gid()) != (facts.uid(), facts.gid()) {
             std::os::unix::fs::fchown(&new, Some(facts.uid()), Some(facts.gid()))?;
@@ -49,6 +41,28 @@ impl Replacement {
         new.write_all(text)?;
         new.sync_all()?;
         Ok(replacement)
+    }
+
+    /// Writes `text` beside a file that this process alone has, or that is not there yet, for this user alone.
+    ///
+    /// # Errors
+    /// As of [`Replacement::prepare`].
+    pub fn prepare_own(file: &Path, text: &[u8]) -> io::Result<Replacement> {
+        let (replacement, mut new) = Replacement::begin(file.to_owned())?;
+        new.write_all(text)?;
+        new.sync_all()?;
+        Ok(replacement)
+    }
+
+    fn begin(file: PathBuf) -> io::Result<(Replacement, File)> {
+        let beside = with(&file, &format!("{NEW}{}", std::process::id()));
+        // What a process of the same number has left there is nobody's.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        Ok((Replacement { file, beside }, new))
     }
 
     /// Puts it into the file's place, and keeps the one before. Gives where that is; `None`: the file says the same already, and what
@@ -164,6 +178,21 @@ mod tests {
         assert_eq!(fs::metadata(&file).expect("facts").mode() & 0o7777, 0o640);
         assert!(fs::symlink_metadata(&link).expect("facts").is_symlink());
         assert_eq!(names(folder.path()), ["a.yaml", "a.yaml.before", "link.yaml"]);
+    }
+
+    #[test]
+    fn a_file_that_is_new_is_there_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("own");
+        for text in ["one", "two"] {
+            let before = fs::read(&file).ok();
+            let replacement = Replacement::prepare_own(&file, text.as_bytes()).expect("prepared");
+            assert_eq!(fs::read(&file).ok(), before);
+            replacement.swap().expect("done");
+            assert_eq!(fs::read(&file).expect("there"), text.as_bytes());
+            assert_eq!(fs::metadata(&file).expect("facts").mode() & 0o7777, 0o600);
+        }
+        assert_eq!(names(folder.path()), ["own"]);
     }
 
     #[test]
