@@ -17,7 +17,7 @@ pub(crate) fn answer(method: &str, query: &str, gate: &Weak<Gate>) -> (u16, Stri
         "GET" => {
             let stats = state.stats();
             let text = format!(
-                "id={}\nhealthy={}\nconnections={}\nopen={}\nrequests={}\nprobes={}\nanswers={}\nmost={}\naborted={}\nmalformed={}\nbytes_in={}\nbytes_out={}\nhandshakes={}\nresumed={}\nfailed_handshakes={}\n",
+                "id={}\nhealthy={}\nconnections={}\nopen={}\nrequests={}\nprobes={}\nanswers={}\nmost={}\naborted={}\nmalformed={}\nbytes_in={}\nbytes_out={}\nhandshakes={}\nresumed={}\nfailed_handshakes={}\nbusy_us={}\n",
                 state.id,
                 state.healthy(),
                 stats.connections,
@@ -32,7 +32,8 @@ pub(crate) fn answer(method: &str, query: &str, gate: &Weak<Gate>) -> (u16, Stri
                 stats.bytes_out,
                 stats.handshakes,
                 stats.resumed,
-                stats.failed_handshakes
+                stats.failed_handshakes,
+                state.work.total().as_micros()
             );
             (200, text)
         }

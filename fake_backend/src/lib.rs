@@ -63,6 +63,7 @@ mod tcp;
 mod tls;
 mod udp;
 mod wire;
+mod work;
 
 pub use behaviour::{Behaviour, Ending, FAULTS, Fault, Pace, Stall, TLS_FAULTS, TcpMode, TlsFault};
 pub use fake::Fake;

@@ -13,6 +13,7 @@ use crate::behaviour::{Behaviour, Stall};
 use crate::record::Recorder;
 use crate::spread::Spread;
 use crate::tls::{Handshake, Setup};
+use crate::work::WorkClock;
 
 /// The longest latency that is ever drawn: an hour.
 const LONGEST: f64 = 3_600_000.0;
@@ -100,6 +101,8 @@ pub(crate) struct State {
     pub(crate) tls: Option<Setup>,
     /// Leave to work on a request, given in the order it was asked for; none: all may at once.
     pub(crate) slots: Option<Semaphore>,
+    /// How long they were worked on that had one.
+    pub(crate) work: WorkClock,
     plan: Mutex<Plan>,
     healthy: AtomicBool,
     chance: Mutex<StdRng>,
@@ -124,6 +127,7 @@ impl State {
             recorder: None,
             tls: None,
             slots: None,
+            work: WorkClock::new(),
             plan: Mutex::new(Plan { lasting: Arc::new(Behaviour::default()), passing: None }),
             healthy: AtomicBool::new(true),
             chance: Mutex::new(StdRng::seed_from_u64(seed)),

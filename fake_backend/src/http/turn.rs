@@ -71,10 +71,11 @@ impl Turn<'_> {
         // Over before the answer's first byte: who has that byte may send the next request at once.
         let _waiting = (!self.health).then(|| self.state.waits());
         // The semaphore is never closed, so there is always one to get.
-        let _slot = match &self.state.slots {
+        let slot = match &self.state.slots {
             Some(slots) if !self.health => slots.acquire().await.ok(),
             _ => None,
         };
+        let _working = slot.is_some().then(|| self.state.work.begin());
         let latency = self.state.draw_latency(self.behaviour.latency).unwrap_or_default();
         let stall = self.state.draw_stall(self.behaviour.stall).unwrap_or_default();
         let whole = latency.saturating_add(stall).saturating_add(delay);

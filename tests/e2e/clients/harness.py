@@ -81,7 +81,7 @@ class Fake:
 
         def stalled(now):
             # Each look is answered with a few hundred bytes, which count too.
-            sent.append(now["bytes_out"] - 300 * len(sent))
+            sent.append(now["bytes_out"] - 400 * len(sent))
             return len(sent) > 30 and sent[-1] <= sent[-30]
 
         self.wait("the backend is held back", stalled)
