@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Five nodes of a cluster in front of 100 workers with one slot each (`owner: soft`): one node gets ten times as many requests as each other one, and that is another node every
 60 s; at the end two minutes in which nothing flips. No request is lost, ownership follows within 15 s, without flips at most two backends move in a minute, and from five seconds after a
-flip on no worker is busy for 20 points more of a second than another one, at the median over all seconds. See README.md beside this file. Needs `etcd` (Debian's etcd-server); builds nothing."""
+flip on no worker is busy for 20 points more of a second than another one, at the median over all seconds. `--load 0.5`, `--latency 0.02` (s) try others. See README.md beside this file. Needs `etcd` (Debian's etcd-server); builds nothing."""
 
+import argparse
 import http.client
 import json
 import os
@@ -18,7 +19,7 @@ sys.dont_write_bytecode = True
 from cluster_limits import etcd  # noqa: E402
 from lab import Process, accepts, free_port, program, wait_until  # noqa: E402
 
-NODES, WORKERS, LATENCY, LOAD = "abcde", 100, 0.05, 0.7
+NODES, WORKERS, LATENCY, LOAD, APART = "abcde", 100, 0.05, 0.7, 20
 FLIP, FLIPS, REST, FOLLOWS, SPILLS = 60, 5, 120, 15, 5
 HEAVY, FLOOR = 10 / (10 + len(NODES) - 1), 4
 
@@ -107,6 +108,12 @@ def outcome(clients):
 
 
 def main():
+    global LATENCY, LOAD
+    said = argparse.ArgumentParser(description=__doc__)
+    said.add_argument("--load", type=float, default=LOAD, help="of what all workers can do")
+    said.add_argument("--latency", type=float, default=LATENCY, help="of a request, in seconds")
+    args = said.parse_args()
+    LATENCY, LOAD = args.latency, args.load
     failed, wanted = [], min(WORKERS * HEAVY, WORKERS - FLOOR * (len(NODES) - 1))
     with tempfile.TemporaryDirectory() as folder:
         first, store = workers(folder), etcd(folder)
@@ -141,6 +148,8 @@ def main():
                 failed.append((what, "owned"))
             if is_last and moved > 2 * REST / 60:
                 failed.append((what, "moved"))
+            if spread[len(spread) // 2] > APART:
+                failed.append((what, "apart"))
         busy.over = True
         Process.end_all()
     raise SystemExit(f"out of bounds: {failed}" if failed else 0)

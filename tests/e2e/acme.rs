@@ -317,7 +317,8 @@ fn an_authority_that_refuses_is_told_of_and_left_alone() {
     let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
     let wait = order["next_ms"].as_u64().unwrap().saturating_sub(now) / 1000;
     assert!((3_500..=4_000).contains(&wait), "as it wants: {wait}");
-    assert!(process.said().iter().any(|line| line.contains("no certificate for a.example, b.example: ")));
+    let is_it = |line: &String| line.contains("no certificate for a.example, b.example: ");
+    eventually("it is said", || process.said().iter().any(is_it));
     let (status, metrics) = (process.ask("GET /metrics", b"").0, text_of(&process, "/metrics"));
     assert_eq!(status, 200);
     let overdue = metrics.lines().find(|line| line.starts_with("evenkeel_certificate_renewal_overdue{"));

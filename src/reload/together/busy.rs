@@ -11,6 +11,7 @@ use crate::cluster::membership::Standing;
 use crate::cluster::rows;
 use crate::cluster::view::ClusterView;
 use crate::store::shared::Revision;
+use crate::targets::sharing::hearing::HeardCount;
 
 /// What the names of its rows begin with.
 pub(super) const ROWS: &str = "busy/";
@@ -61,6 +62,8 @@ struct HeardRow {
     /// When that was seen.
     since: Instant,
     row: Arc<BusyRow>,
+    /// What it had said before that.
+    before: Arc<BusyRow>,
 }
 
 /// What the other nodes say at a moment.
@@ -68,17 +71,24 @@ struct HeardRow {
 pub(super) struct BusyOthers {
     /// Of each that has said something lately, by name.
     pub(super) rows: BTreeMap<String, Arc<BusyRow>>,
+    /// What they had said before.
+    pub(super) before: BTreeMap<String, Arc<BusyRow>>,
     /// One of them had something and says nothing any more: nobody knows what it has.
     pub(super) is_in_the_dark: bool,
 }
 
 impl BusyOthers {
     /// What all of them have on backends, by identity.
-    pub(super) fn sums(&self) -> HashMap<&str, u32> {
-        let mut sums: HashMap<&str, u32> = HashMap::new();
-        for (identity, count) in self.rows.values().flat_map(|row| &row.backends) {
-            let sum = sums.entry(identity).or_default();
-            *sum = sum.saturating_add(*count);
+    pub(super) fn sums(&self) -> HashMap<&str, HeardCount> {
+        let mut sums: HashMap<&str, HeardCount> = HashMap::new();
+        for (node, row) in &self.rows {
+            let before = self.before.get(node).map(|before| &before.backends);
+            for (identity, count) in &row.backends {
+                let there = before.and_then(|before| before.get(identity)).copied().unwrap_or(0);
+                let sum = sums.entry(identity).or_default();
+                sum.last = sum.last.saturating_add(*count);
+                sum.still = sum.still.saturating_add(there.min(*count));
+            }
         }
         sums
     }
@@ -103,13 +113,17 @@ impl HeardNodes {
         let all = view.rows.names(ROWS).filter_map(|name| Some((name, name.strip_prefix(ROWS)?)));
         for (name, node) in all.filter(|(_, node)| *node != &*view.node) {
             let changed = view.rows.changed(name);
-            let before = self.said.remove(node).filter(|heard| heard.changed == changed);
-            let heard = before.unwrap_or_else(|| {
-                let row = view.rows.get(name).and_then(|row| rows::read::<BusyRow>(&row.value));
-                HeardRow { changed, since: at, row: Arc::new(row.unwrap_or_default()) }
-            });
+            let heard = match self.said.remove(node) {
+                Some(heard) if heard.changed == changed => heard,
+                before => {
+                    let row = view.rows.get(name).and_then(|row| rows::read::<BusyRow>(&row.value));
+                    let before = before.map(|heard| heard.row).unwrap_or_default();
+                    HeardRow { changed, since: at, row: Arc::new(row.unwrap_or_default()), before }
+                }
+            };
             if at.duration_since(heard.since) <= OLD.max(tick * 3) {
                 others.rows.insert(node.to_owned(), Arc::clone(&heard.row));
+                others.before.insert(node.to_owned(), Arc::clone(&heard.before));
             } else if !heard.row.is_empty() {
                 others.is_in_the_dark = true;
             }
@@ -130,12 +144,16 @@ mod tests {
         let backends = backends.map(|(identity, count)| (identity.to_owned(), count)).into();
         let waiting = BTreeMap::from([("web".to_owned(), 4), ("other".to_owned(), 1)]);
         let row = BusyRow { turn: 1, backends, waiting, needy: BTreeSet::from(["web".to_owned()]) };
+        let before = BusyRow { backends: [("web/b".to_owned(), 1)].into(), ..BusyRow::default() };
         assert_eq!(["web", "web-2", "other", "none"].map(|target| row.demand(target)), [9, 7, 1, 0]);
         let others = BusyOthers {
             rows: ["a", "b"].map(|node| (node.to_owned(), Arc::new(row.clone()))).into(),
+            before: [("b".to_owned(), Arc::new(before))].into(),
             is_in_the_dark: false,
         };
-        assert_eq!((others.sums()["web/b"], others.needy("web").len()), (6, 2));
+        let of = |backend: &str| others.sums()[backend];
+        assert_eq!(of("web/b"), HeardCount { last: 6, still: 1 }, "of one of three that b has");
+        assert_eq!((of("web/a").still, others.needy("web").len()), (0, 2));
         assert!(others.needy("other").is_empty());
     }
 }

@@ -29,8 +29,9 @@ use crate::reload::running::RunningConfig;
 use crate::store::shared::{Committed, Revision, RowChange, RowCondition, Transaction};
 use crate::targets::Target;
 use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
-use crate::targets::sharing::hearing::turn;
+use crate::targets::sharing::hearing::{HeardCount, turn};
 use crate::targets::sharing::owners::Owners;
+use crate::targets::sharing::stays::Stays;
 
 /// What is old says nothing any more: that is found out as often as this.
 const TICK: Duration = Duration::from_millis(250);
@@ -66,6 +67,33 @@ struct Turns {
     evened: Option<Instant>,
 }
 
+/// How long requests stay on the backends of each target.
+#[derive(Default)]
+struct StayBook {
+    targets: HashMap<Arc<str>, Stays>,
+    looked: Option<Instant>,
+}
+
+impl StayBook {
+    /// Looks again, if the last look is a turn ago.
+    fn look(&mut self, targets: &[Arc<Target>], tick: Duration) {
+        if self.looked.is_some_and(|at| at.elapsed() < tick) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        let mut before = std::mem::take(&mut self.targets);
+        for target in targets.iter().filter(|target| is_owned(target)) {
+            let mut stays = before.remove(&target.name).unwrap_or_default();
+            stays.look(target, now());
+            self.targets.insert(Arc::clone(&target.name), stays);
+        }
+    }
+
+    fn mean(&self, target: &str) -> Option<Duration> {
+        self.targets.get(target)?.mean()
+    }
+}
+
 fn is_soft(target: &Target) -> bool {
     target.config.balance.owner == OwnerMode::Soft
 }
@@ -99,12 +127,13 @@ impl RunningConfig {
     /// Puts in force what others say, as soon as it is known.
     async fn hear_nodes(&self, together: &Together) {
         let (mut heard, mut book) = (HeardNodes::default(), OwnersBook::default());
+        let mut stays = StayBook::default();
         let (mut views, mut due, mut known) = (together.node.views(), Instant::now(), None);
         loop {
             let view = Arc::clone(&views.borrow_and_update());
             let now = (view.standing.clone(), ["busy", "own", "node"].map(|area| view.rows.touched(area)));
             if Instant::now() >= due || known.as_ref() != Some(&now) {
-                self.hear(together, &view, &mut heard, &mut book);
+                self.hear(together, &view, (&mut heard, &mut book, &mut stays));
                 known = Some(now);
                 due = Instant::now() + TICK;
             }
@@ -118,7 +147,12 @@ impl RunningConfig {
         }
     }
 
-    fn hear(&self, together: &Together, view: &ClusterView, heard: &mut HeardNodes, book: &mut OwnersBook) {
+    fn hear(
+        &self,
+        together: &Together,
+        view: &ClusterView,
+        (heard, book, stays): (&mut HeardNodes, &mut OwnersBook, &mut StayBook),
+    ) {
         let Some(snapshot) = self.reloader.snapshots.current() else { return };
         let all = &snapshot.targets;
         if view.standing == Standing::Member {
@@ -128,19 +162,21 @@ impl RunningConfig {
             }
             together.show_owners(&book.owners);
         }
-        let others = heard.listen(view, turn(view.nodes().len()), Instant::now());
+        let tick = turn(view.nodes().len());
+        let others = heard.listen(view, tick, Instant::now());
         let sums = others.sums();
+        stays.look(all, tick);
         for target in all {
             let owners = book.owners.get(&target.name).filter(|_| is_owned(target));
             let Some(owners) = owners else {
-                target.hear_others(&Owners::default(), |_| 0, &[]);
+                target.hear_others(&Owners::default(), |_| HeardCount::default(), &[], None);
                 continue;
             };
             let busy = |place: usize| {
                 let backend = target.backends.get(place);
-                backend.and_then(|backend| sums.get(&*backend.identity)).copied().unwrap_or(0)
+                backend.and_then(|backend| sums.get(&*backend.identity)).copied().unwrap_or_default()
             };
-            target.hear_others(owners, busy, &others.needy(&target.name));
+            target.hear_others(owners, busy, &others.needy(&target.name), stays.mean(&target.name));
         }
     }
 

@@ -60,4 +60,6 @@ pub struct NodesReport {
     pub settled: Duration,
     /// Moves later than 15 s after a flip, and after the first fifth.
     pub restless: u64,
+    /// By how many points the busiest and the idlest backend of a second differ, at the median of all seconds that are at least five after a flip.
+    pub apart: f64,
 }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use slab::Slab;
 
 use super::case::{NodeSharing, NodesReport, NodesWorkload};
+use super::work::WorkTimes;
 use crate::config::model::{
     self, BackendAddress, Balance, OwnerMode, Policy, Protocol, Resilience, Timeouts,
 };
@@ -16,15 +17,20 @@ use crate::simulate::fake::RunningRequest;
 use crate::simulate::histogram::LatencyHistogram;
 use crate::simulate::workload::Fake;
 use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
-use crate::targets::sharing::hearing::turn;
+use crate::targets::sharing::hearing::{HeardCount, turn};
 use crate::targets::sharing::owners::{MovedBackends, Owners};
-use crate::targets::{Ask, Chance, Lease, Outcome, Pick, QueueTicket, Queued, Registry, Target, Tried};
+use crate::targets::sharing::stays::Stays;
+use crate::targets::{
+    Ask, Chance, Heard, Lease, Outcome, Pick, QueueTicket, Queued, Registry, Target, Tried,
+};
 use crate::tick::Tick;
 
 /// When a run begins. Not at zero, which stands for "never" in some places.
 const START: Tick = Tick(1_000_000_000);
 /// After a flip, moves are its consequences for so long.
 const SETTLES: Duration = Duration::from_secs(15);
+/// After a flip it takes so long until all backends are used alike.
+const SPILLS: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug)]
 enum What {
@@ -36,6 +42,8 @@ enum What {
     Turn(usize),
     /// Backends move.
     Evening,
+    /// Backends have worked for another second.
+    Second,
 }
 
 /// Requests whose turn has come.
@@ -66,7 +74,7 @@ struct Request {
 /// What a node has said last.
 #[derive(Clone, Debug, Default)]
 struct Said {
-    busy: Vec<u32>,
+    busy: Vec<HeardCount>,
     /// Requests that wait because all of its own are full.
     waiting: u32,
     /// All that wait.
@@ -82,7 +90,10 @@ struct Engine<'a> {
     woken: Arc<Woken>,
     said: Vec<Said>,
     /// What all have said together.
-    sums: Vec<u32>,
+    sums: Vec<HeardCount>,
+    /// How long requests stay, as each node sees it.
+    stays: Vec<Stays>,
+    work: WorkTimes,
     names: Vec<String>,
     moved: MovedBackends,
     owners: Owners,
@@ -110,6 +121,7 @@ pub fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
         moves: 0,
         settled: Duration::ZERO,
         restless: 0,
+        apart: 0.0,
     };
     let mut engine = Engine {
         of,
@@ -118,8 +130,10 @@ pub fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
         calendar: Calendar::new(),
         under_way: Slab::new(),
         woken: Arc::default(),
-        said: vec![Said { busy: vec![0; of.backends], ..Said::default() }; of.nodes],
-        sums: vec![0; of.backends],
+        said: vec![Said { busy: vec![HeardCount::default(); of.backends], ..Said::default() }; of.nodes],
+        sums: vec![HeardCount::default(); of.backends],
+        stays: (0..of.nodes).map(|_| Stays::default()).collect(),
+        work: WorkTimes::of(of.backends, of.slots),
         names,
         moved: MovedBackends::new(),
         owners: Owners::default(),
@@ -135,6 +149,7 @@ pub fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
     engine.begin();
     engine.go();
     engine.report.mean = engine.times.mean().as_secs_f64() * 1e3;
+    engine.report.apart = engine.work.apart();
     engine.report.p99 = engine.times.quantile(0.99).as_secs_f64() * 1e3;
     engine.report
 }
@@ -154,6 +169,7 @@ impl Engine<'_> {
             }
         }
         self.calendar.enter(START, What::Arrival);
+        self.calendar.enter(START, What::Second);
     }
 
     fn go(&mut self) {
@@ -170,6 +186,7 @@ impl Engine<'_> {
                 What::End(key) => self.end(key),
                 What::Turn(node) => self.turn(node),
                 What::Evening => self.even(),
+                What::Second => self.second(),
             }
             self.serve_woken();
         }
@@ -245,6 +262,7 @@ impl Engine<'_> {
         let request = &mut self.under_way[key as usize];
         (request.place, request.lease) = (place, Some(lease));
         if self.fakes[place].admit(key) {
+            self.work.begin(place, self.now);
             self.calendar.enter(Tick(self.now.0 + request.service), What::End(key));
         } else if self.counts() {
             self.report.collided += 1;
@@ -253,7 +271,9 @@ impl Engine<'_> {
 
     fn end(&mut self, key: u32) {
         let request = self.under_way.remove(key as usize);
+        self.work.end(request.place, request.service, self.now);
         if let Some(next) = self.fakes[request.place].release() {
+            self.work.begin(request.place, self.now);
             let service = self.under_way[next as usize].service;
             self.calendar.enter(Tick(self.now.0 + service), What::End(next));
         }
@@ -262,8 +282,15 @@ impl Engine<'_> {
             self.times.add(self.now.0 - request.came.0);
         }
         if let Some(lease) = request.lease {
+            lease.note_answer(Heard::GOOD, self.now);
             lease.finish(Outcome::Success, self.now);
         }
+    }
+
+    fn second(&mut self) {
+        self.calendar.enter(self.now.after(Duration::from_secs(1)), What::Second);
+        let is_spilt = self.since_flip() >= SPILLS + Duration::from_secs(1);
+        self.work.second(self.now, self.counts() && is_spilt);
     }
 
     /// Whether the beginning is over.
@@ -277,20 +304,30 @@ impl Engine<'_> {
         let said = self.said(node);
         let before = std::mem::replace(&mut self.said[node], said);
         for ((sum, now), before) in self.sums.iter_mut().zip(&self.said[node].busy).zip(&before.busy) {
-            *sum = *sum + now - before;
+            sum.last = sum.last + now.last - before.last;
+            sum.still = sum.still + now.still - before.still;
         }
+        self.stays[node].look(&self.targets[node], self.now);
         for (own, target) in self.targets.iter().enumerate().filter(|(own, _)| *own != node) {
             let others =
                 self.said.iter().enumerate().filter(|(other, said)| *other != own && said.waiting > 0);
             let waiting: Vec<&str> = others.map(|(other, _)| &*self.names[other]).collect();
-            let busy = |place: usize| self.sums[place] - self.said[own].busy[place];
-            target.hear_others(&self.owners, busy, &waiting);
+            let busy = |place: usize| {
+                let (all, own) = (self.sums[place], self.said[own].busy[place]);
+                HeardCount { last: all.last - own.last, still: all.still - own.still }
+            };
+            target.hear_others(&self.owners, busy, &waiting, self.stays[own].mean());
         }
     }
 
     fn said(&self, node: usize) -> Said {
         let target = &self.targets[node];
-        let busy = target.backends.iter().map(|backend| backend.in_flight()).collect();
+        let before = self.said[node].busy.iter();
+        let busy = target.backends.iter().zip(before).map(|(backend, before)| {
+            let last = backend.in_flight();
+            HeardCount { last, still: last.min(before.last) }
+        });
+        let busy = busy.collect();
         let queued = u32::try_from(target.waiting()).unwrap_or(u32::MAX);
         Said { busy, waiting: target.waiting_in_need(), queued }
     }
@@ -308,7 +345,7 @@ impl Engine<'_> {
         self.calendar.enter(self.now.after(EVENING), What::Evening);
         let target = Arc::clone(&self.targets[0]);
         let identities: Vec<&str> = target.backends.iter().map(|backend| &*backend.identity).collect();
-        let demand = |said: &Said| said.busy.iter().sum::<u32>() + said.queued;
+        let demand = |said: &Said| said.busy.iter().map(|busy| busy.last).sum::<u32>() + said.queued;
         let scene = EveningScene {
             owners: &self.owners,
             identities: &identities,

@@ -3,6 +3,7 @@
 
 mod case;
 mod engine;
+mod work;
 
 pub use case::{NodeSharing, NodesReport, NodesWorkload};
 pub use engine::run;

@@ -84,3 +84,17 @@ fn backends_follow_demand_and_then_rest() {
     let even = run(&seconds(600, even(5, 100)), 1);
     assert!(even.restless <= 2 * 8, "at most two a minute where nothing changes: {even:?}");
 }
+
+/// What others have said of requests that last a twelfth of the time between their words is over when it is heard: no backend stands idle for it at the node that prefers it.
+#[test]
+fn short_requests_are_not_believed_for_longer_than_they_last() {
+    let short = NodesWorkload {
+        service: Spread { mean: 0.02, shape: 20.0 },
+        bounds: [Duration::from_millis(1), Duration::from_secs(1)],
+        ..flips(10.0 / 14.0, seconds(130, even(5, 100)))
+    };
+    let (times, report) = beside_the_bound(&short);
+    assert!(times <= 1.1 && report.p99 < 60.0, "{times:.3}, {report:?}");
+    let bound = run(&NodesWorkload { nodes: 1, ..short }, 1);
+    assert!(bound.apart < 10.0 && report.apart < 40.0, "{report:?} {bound:?}");
+}

@@ -8,6 +8,15 @@ use super::owners::Owners;
 use crate::targets::{Backend, Target};
 use crate::tick::Tick;
 
+/// Requests of others on a backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeardCount {
+    /// As they have said last.
+    pub last: u32,
+    /// How many of these were there in their words before, too.
+    pub still: u32,
+}
+
 /// So many requests beyond the limit are counted of others: more of them change nothing.
 const BEYOND: u32 = 8;
 
@@ -47,13 +56,25 @@ impl Target {
         self.state.prefer(|backend: &Backend| !others.contains(&backend.id), now);
     }
 
-    /// The others have so many requests on the backend at each place, `busy`, and requests wait on these nodes. One at a time may call this.
+    /// The others have so many requests on the backend at each place, `busy`, and requests wait on these nodes. `stays`: how long they are there on average, as
+    /// far as that is known. One at a time may call this.
     ///
+    /// Where that is shorter than half of the time from one of their words to the next, what they have is mostly over before they say so. On a backend that this node
+    /// prefers, which others take for want of their own alone, only what is still there counts then: else it would stand idle for a turn after each of them.
     /// Who waits has those that it prefers to itself: else a node that always has somebody waiting would never let go of them.
-    pub fn hear_others(&self, owners: &Owners, busy: impl Fn(usize) -> u32, waiting: &[&str]) {
+    pub fn hear_others(
+        &self,
+        owners: &Owners,
+        busy: impl Fn(usize) -> HeardCount,
+        waiting: &[&str],
+        stays: Option<Duration>,
+    ) {
         let limit = self.limit().unwrap_or(0);
+        let are_short =
+            owners.are_shared() && stays.is_some_and(|stays| stays < turn(owners.nodes().len()) / 2);
         for (place, backend) in self.backends.iter().enumerate() {
-            let mut count = busy(place);
+            let HeardCount { last, still } = busy(place);
+            let mut count = if are_short && backend.is_own() { still } else { last };
             if !waiting.is_empty() && owners.owner(place).is_some_and(|owner| waiting.contains(&owner)) {
                 count = count.saturating_add(limit);
             }

@@ -5,3 +5,4 @@
 pub mod evening;
 pub mod hearing;
 pub mod owners;
+pub mod stays;
