@@ -85,3 +85,44 @@ impl Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::{Balance, OwnerMode, Policy, Resilience, TargetConfig};
+    use crate::targets::fixtures::{target, unprobed};
+    use crate::targets::sharing::owners::MovedBackends;
+
+    const NOW: Tick = Tick(1_000_000_000);
+
+    #[test]
+    fn of_short_requests_on_own_backends_only_those_count_that_are_still_there() {
+        let balance = Policy { owner: OwnerMode::Soft, ..Balance::LeastConnections.into() };
+        let resilience = Resilience { max_in_flight: Some(1), queue: 10, ..Resilience::default() };
+        let target = target(&TargetConfig { balance, resilience, ..unprobed(8) });
+        let nodes = ["a", "b"].map(str::to_owned);
+        let identities = || target.backends.iter().map(|backend| &*backend.identity);
+        let of = |nodes: &[String]| Owners::of(nodes, identities(), &MovedBackends::new());
+        let (owners, alone) = (of(&nodes), of(&nodes[..1]));
+        target.prefer_own("a", &owners, NOW);
+        let own = target.backends.iter().filter(|backend| backend.is_own()).count() as u32;
+        assert!((1..8).contains(&own));
+        // One on each, of which those on the first four were there before.
+        let busy = |place: usize| HeardCount { last: 1, still: u32::from(place < 4) };
+        let hear = |stays: Option<u64>| {
+            target.hear_others(&owners, busy, &[], stays.map(Duration::from_millis));
+            target.backends.iter().map(|backend| backend.elsewhere()).collect::<Vec<_>>()
+        };
+        for long in [None, Some(125), Some(3_000)] {
+            assert_eq!(hear(long), [1; 8], "{long:?}");
+        }
+        let is_own = target.backends.iter().map(|backend| backend.is_own());
+        let wanted: Vec<u32> =
+            is_own.enumerate().map(|(place, is_own)| u32::from(!is_own || place < 4)).collect();
+        assert_eq!(hear(Some(20)), wanted);
+        // Where all prefer all, others take them as a matter of course.
+        assert!(!alone.are_shared());
+        target.hear_others(&alone, busy, &[], Some(Duration::from_millis(20)));
+        assert!(target.backends.iter().all(|backend| backend.elsewhere() == 1));
+    }
+}
