@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::config::model::{Resilience, TargetConfig};
 use crate::targets::fixtures::{probed, target, unprobed};
 use crate::targets::{Chance, Outcome, Tried, Verdict};
 use crate::tick::Tick;
@@ -117,7 +118,9 @@ fn an_ejected_backend_is_skipped_and_the_others_share_evenly() {
 
 #[test]
 fn a_dead_backend_costs_one_connect_per_ejection_even_from_many_threads() {
-    let target = target(&unprobed(2));
+    // When all threads fail in the first moment the breaker opens, too, and has trials of its own.
+    let resilience = Resilience { breaker: None, ..Resilience::default() };
+    let target = target(&TargetConfig { resilience, ..unprobed(2) });
     let connects = AtomicUsize::new(0);
     // Every 100 ms for 13 s: 8 threads with 4 requests each, and b0 refuses everyone.
     for step in 0..130 {
