@@ -190,18 +190,17 @@ impl RunningConfig {
             }
             let view = together.node.view();
             let tick = turn(view.nodes().len());
-            if turns.evened.is_none_or(|at| at.elapsed() >= EVENING) {
+            let is_due = turns.evened.is_none_or(|at| at.elapsed() >= EVENING);
+            if is_due {
                 turns.evened = Some(Instant::now());
-                self.even(together, &view, &mut turns).await;
-            } else {
-                turns.heard.listen(&view, tick, Instant::now());
             }
+            self.even(together, &view, &mut turns, is_due).await;
             sleep(tick).await;
         }
     }
 
-    /// Moves backends to where requests come.
-    async fn even(&self, together: &Together, view: &ClusterView, turns: &mut Turns) {
+    /// Hears where requests come, and if that `is_due` moves backends there.
+    async fn even(&self, together: &Together, view: &ClusterView, turns: &mut Turns, is_due: bool) {
         // Which config is in force before what is of it.
         let in_force = together.in_force().map(|row| row.number);
         let Some(snapshot) = self.reloader.snapshots.current() else { return };
@@ -230,11 +229,15 @@ impl RunningConfig {
                 true => own.demand(&target.name),
                 false => others.rows.get(node).map_or(0, |row| row.demand(&target.name)),
             };
+            evening.hear(&owners.nodes().iter().map(of).collect::<Vec<_>>());
+            if !is_due {
+                continue;
+            }
             let moves = {
                 let scene = EveningScene {
                     owners,
                     identities: &identities,
-                    demand: &owners.nodes().iter().map(of).collect::<Vec<_>>(),
+                    places: target.limit().unwrap_or(1),
                     is_leaving: &owners.nodes().iter().map(leaves).collect::<Vec<_>>(),
                     is_busy: &|place| target.backends[place].taken() > 0,
                     is_free: &|place| chosen[place] && !row.by_hand.contains(identities[place]),
@@ -252,6 +255,9 @@ impl RunningConfig {
                 evening.moved(&identities, &moves, now());
                 together.count_moves(moves.len() as u64);
             }
+        }
+        if !is_due {
+            return;
         }
         // Also of those whose limit somebody has lifted for a while.
         let there: BTreeSet<&str> = all.iter().map(|target| &*target.name).collect();

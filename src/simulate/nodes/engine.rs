@@ -308,6 +308,11 @@ impl Engine<'_> {
             sum.still = sum.still + now.still - before.still;
         }
         self.stays[node].look(&self.targets[node], self.now);
+        if node == 0 {
+            // It is the one that evens.
+            let demand = |said: &Said| said.busy.iter().map(|busy| busy.last).sum::<u32>() + said.queued;
+            self.evening.hear(&self.said.iter().map(demand).collect::<Vec<_>>());
+        }
         for (own, target) in self.targets.iter().enumerate().filter(|(own, _)| *own != node) {
             let others =
                 self.said.iter().enumerate().filter(|(other, said)| *other != own && said.waiting > 0);
@@ -345,11 +350,10 @@ impl Engine<'_> {
         self.calendar.enter(self.now.after(EVENING), What::Evening);
         let target = Arc::clone(&self.targets[0]);
         let identities: Vec<&str> = target.backends.iter().map(|backend| &*backend.identity).collect();
-        let demand = |said: &Said| said.busy.iter().map(|busy| busy.last).sum::<u32>() + said.queued;
         let scene = EveningScene {
             owners: &self.owners,
             identities: &identities,
-            demand: &self.said.iter().map(demand).collect::<Vec<_>>(),
+            places: self.of.slots,
             is_leaving: &vec![false; self.of.nodes],
             is_busy: &|place| target.backends[place].taken() > 0,
             is_free: &|_| true,

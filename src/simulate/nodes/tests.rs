@@ -95,6 +95,9 @@ fn short_requests_are_not_believed_for_longer_than_they_last() {
     };
     let (times, report) = beside_the_bound(&short);
     assert!(times <= 1.1 && report.p99 < 60.0, "{times:.3}, {report:?}");
-    let bound = run(&NodesWorkload { nodes: 1, ..short }, 1);
-    assert!(bound.apart < 10.0 && report.apart < 40.0, "{report:?} {bound:?}");
+    // Beside four nodes that have few backends each, as their part of the requests is, those of the fifth are not used more than theirs are.
+    let bound = run(&NodesWorkload { nodes: 1, ..short.clone() }, 1);
+    assert!(bound.apart < 10.0 && report.apart < 25.0, "{report:?} {bound:?}");
+    let half = run(&NodesWorkload { load: 0.5, ..short }, 1);
+    assert!(half.apart <= 20.0, "{half:?}");
 }

@@ -1,6 +1,6 @@
 //! How many backends each node prefers, by what is asked of it: one node says once a second which of them move.
 //!
-//! A node's share of the backends is to be its share of the demand (requests under way and waiting, measured), at least a few. Demand by itself goes up and down: so it is
+//! A node's share of the backends is to be its share of the demand (requests under way and waiting, measured), less what it hands over to others (`spilling`), at least a few. Demand by itself goes up and down: so it is
 //! looked at twice, over two seconds and over a minute. What differs by much more than chance would have it for three seconds is a change, and from then on
 //! only what came after it counts; everything else is chance, of which little is believed. Moves begin when a node is off by more than chance explains, and end when none is by
 //! half of that. What chance does is measured: how far demand goes by itself, and for how long it remembers itself, since requests that take long make it slow.
@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::owners::Owners;
+use super::shares::shares;
+use super::spilling;
 use crate::tick::Tick;
 
 /// How often [`Evening::tick`] is called.
@@ -35,8 +37,9 @@ const LEAST: f64 = 0.5;
 const SOON: f64 = 15.0;
 /// Seconds after which a change is one.
 const LASTS: u32 = 3;
-/// The part of its backends by which a node may be off.
+/// The part of its backends by which a node may be off, and backends by which any may: rounding alone makes it almost one.
 const OFF: f64 = 0.05;
+const ROUNDED: f64 = 0.75;
 /// Backends that a node has at least, where there are enough.
 const FLOOR: usize = 4;
 /// Of so many backends one moves at a time.
@@ -52,8 +55,8 @@ pub struct EveningScene<'a> {
     pub owners: &'a Owners,
     /// What the backends are called, by place.
     pub identities: &'a [&'a str],
-    /// Requests under way and waiting on each node of [`Owners::nodes`].
-    pub demand: &'a [u32],
+    /// Requests that a backend takes at once.
+    pub places: u32,
     /// Whether it is to be drained.
     pub is_leaving: &'a [bool],
     /// Whether a backend has requests.
@@ -125,6 +128,8 @@ pub struct Evening {
     memory: f64,
     /// Backends are moving.
     moves: bool,
+    /// What was asked of the nodes since the last second, added up, and how often that was heard.
+    heard: (Vec<f64>, f64),
     /// Since when the nodes are these.
     since: Tick,
     moved: HashMap<String, Tick>,
@@ -139,6 +144,7 @@ impl Default for Evening {
             changed: 0,
             memory: UNSEEN,
             moves: false,
+            heard: (Vec::new(), 0.0),
             since: Tick::ZERO,
             moved: HashMap::new(),
         }
@@ -146,11 +152,26 @@ impl Default for Evening {
 }
 
 impl Evening {
+    /// Requests are under way and waiting on each node of [`Owners::nodes`]. Said several times a second: what is short comes and goes in between.
+    pub fn hear(&mut self, demand: &[u32]) {
+        let (sums, times) = &mut self.heard;
+        if sums.len() != demand.len() {
+            (*sums, *times) = (vec![0.0; demand.len()], 0.0);
+        }
+        sums.iter_mut().zip(demand).for_each(|(sum, count)| *sum += f64::from(*count));
+        *times += 1.0;
+    }
+
     /// One more second has passed: what moves.
     pub fn tick(&mut self, scene: &EveningScene<'_>, now: Tick) -> Vec<OwnerMove> {
         let nodes = scene.owners.nodes();
+        let (sums, times) = std::mem::take(&mut self.heard);
+        if sums.len() != nodes.len() {
+            return Vec::new();
+        }
+        let heard: Vec<f64> = sums.iter().map(|sum| sum / times).collect();
         if self.nodes != nodes {
-            let demand = scene.demand.iter().map(|count| Demand::of(f64::from(*count)));
+            let demand = heard.iter().map(|count| Demand::of(*count));
             *self = Evening {
                 nodes: nodes.to_vec(),
                 demand: demand.collect(),
@@ -159,7 +180,7 @@ impl Evening {
                 ..Evening::default()
             };
         }
-        self.look(scene.demand);
+        self.look(&heard);
         self.moved.retain(|_, at| now.since(*at) < REST);
         let is_idle = self.demand.iter().map(|one| one.slow).sum::<f64>() < IDLE
             && !scene.is_leaving.iter().any(|leaves| *leaves);
@@ -167,18 +188,21 @@ impl Evening {
         if !scene.owners.are_shared() || !is_calm || is_idle {
             return Vec::new();
         }
-        let (wanted, bands) = self.wanted(scene);
+        let WantedShares { whole: wanted, exact, bands } = self.wanted(scene);
         let mut counts = vec![0; nodes.len()];
         let owners = scene.owners.numbers().iter().enumerate();
         owners.filter(|(place, _)| (scene.is_free)(*place)).for_each(|(_, owner)| counts[*owner] += 1);
-        let off = |node: usize| wanted[node].abs_diff(counts[node]);
-        let ends = |band: f64| if band > 0.0 { (band / 2.0).max(1.0) } else { 0.0 };
+        let off = |node: usize| (exact[node] - counts[node] as f64).abs();
+        let ends = |band: f64| if band > 0.0 { (band / 2.0).max(ROUNDED / 2.0) } else { 0.0 };
         let bound = |node: usize| if self.moves { ends(bands[node]) } else { bands[node] };
-        self.moves = (0..nodes.len()).any(|node| off(node) as f64 > bound(node));
+        self.moves = (0..nodes.len()).any(|node| off(node) > bound(node));
         if !self.moves {
             return Vec::new();
         }
-        self.choose(scene, &wanted, counts)
+        let moves = self.choose(scene, &wanted, counts.clone());
+        // No more can be done about what is left.
+        self.moves = !moves.is_empty() || wanted != counts;
+        moves
     }
 
     /// These have moved.
@@ -208,13 +232,13 @@ impl Evening {
     }
 
     /// Takes in what is asked of the nodes.
-    fn look(&mut self, demand: &[u32]) {
+    fn look(&mut self, demand: &[f64]) {
         self.seconds = self.seconds.saturating_add(1);
         // A mean of all that was seen, until that is long enough.
         let share = (1.0 - (-1.0 / SLOW).exp()).max(1.0 / f64::from(self.seconds));
         let (memory, mut is_other) = (self.memory, false);
         for (one, count) in self.demand.iter_mut().zip(demand) {
-            one.look(f64::from(*count), share);
+            one.look(*count, share);
             is_other |= (one.fast - one.slow).abs() > CHANGE * one.chance(memory, 2.0 * FAST).max(LEAST);
         }
         self.changed = if is_other { self.changed + 1 } else { 0 };
@@ -229,7 +253,7 @@ impl Evening {
     }
 
     /// How many backends each node is to have, and by how many it may be off.
-    fn wanted(&self, scene: &EveningScene<'_>) -> (Vec<usize>, Vec<f64>) {
+    fn wanted(&self, scene: &EveningScene<'_>) -> WantedShares {
         let count = (0..scene.owners.numbers().len()).filter(|place| (scene.is_free)(*place)).count();
         let all_leave = scene.is_leaving.iter().all(|leaves| *leaves);
         let stays: Vec<bool> = scene.is_leaving.iter().map(|leaves| !leaves || all_leave).collect();
@@ -237,17 +261,18 @@ impl Evening {
         let floor = (count / staying).clamp(0, FLOOR);
         let demand: Vec<f64> =
             self.demand.iter().zip(&stays).map(|(one, stays)| if *stays { one.slow } else { 0.0 }).collect();
-        let wanted = shares(count, &demand, &stays, floor);
+        let parts = spilling::parts(&demand, count as f64 * f64::from(scene.places));
+        let (whole_numbers, exact) = shares(count, &parts, &stays, floor);
         let whole: f64 = demand.iter().sum::<f64>().max(IDLE);
         let memory = self.memory;
         let seconds = f64::from(self.seconds).clamp(SOON, 2.0 * SLOW);
         let band = |node: usize| {
             let by_chance = CHANCE * self.demand[node].chance(memory, seconds) * count as f64 / whole;
             // Who leaves is to have none.
-            if stays[node] { (wanted[node] as f64 * OFF).max(by_chance).max(1.0) } else { 0.0 }
+            if stays[node] { (exact[node] * OFF).max(by_chance).max(ROUNDED) } else { 0.0 }
         };
-        let bands = (0..wanted.len()).map(band).collect();
-        (wanted, bands)
+        let bands = (0..exact.len()).map(band).collect();
+        WantedShares { whole: whole_numbers, exact, bands }
     }
 
     /// From whom to whom, and which.
@@ -285,53 +310,19 @@ impl Evening {
     }
 }
 
-/// Parts of `count` by demand, for those who stay at least `floor` each: whole numbers that are `count` together.
-fn shares(count: usize, demand: &[f64], stays: &[bool], floor: usize) -> Vec<usize> {
-    let (mut fixed, mut parts) = (vec![false; demand.len()], vec![0.0; demand.len()]);
-    // Who would have less than the floor has that, and the others share the rest.
-    loop {
-        let taken = fixed.iter().filter(|fixed| **fixed).count() * floor;
-        let open = |node: usize| stays[node] && !fixed[node];
-        let whole: f64 = (0..demand.len()).filter(|node| open(*node)).map(|node| demand[node]).sum();
-        let number = (0..demand.len()).filter(|node| open(*node)).count() as f64;
-        let rest = count.saturating_sub(taken) as f64;
-        for node in 0..demand.len() {
-            parts[node] = match (stays[node], fixed[node]) {
-                (false, _) => 0.0,
-                (true, true) => floor as f64,
-                (true, false) if whole > 0.0 => rest * demand[node] / whole,
-                (true, false) => rest / number,
-            };
-        }
-        let lows: Vec<usize> =
-            (0..demand.len()).filter(|node| open(*node) && parts[*node] < floor as f64).collect();
-        if lows.is_empty() {
-            break;
-        }
-        lows.into_iter().for_each(|node| fixed[node] = true);
-    }
-    let mut whole: Vec<usize> = parts.iter().map(|part| *part as usize).collect();
-    let mut by_rest: Vec<usize> = (0..parts.len()).filter(|node| stays[*node]).collect();
-    by_rest.sort_by(|one, other| parts[*other].fract().total_cmp(&parts[*one].fract()));
-    let left = count.saturating_sub(whole.iter().sum());
-    by_rest.iter().cycle().take(if by_rest.is_empty() { 0 } else { left }).for_each(|node| whole[*node] += 1);
-    whole
+/// How many backends nodes are to have.
+struct WantedShares {
+    /// In whole numbers.
+    whole: Vec<usize>,
+    /// As it comes out.
+    exact: Vec<f64>,
+    /// By how many each may be off.
+    bands: Vec<f64>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_go_by_demand_and_leave_nobody_without() {
-        let of = |count, demand: &[f64], floor| shares(count, demand, &vec![true; demand.len()], floor);
-        assert_eq!(of(100, &[10.0, 10.0, 20.0], 12), [25, 25, 50]);
-        assert_eq!(of(100, &[50.0, 5.0, 5.0, 5.0, 5.0], 12), [52, 12, 12, 12, 12]);
-        assert_eq!(of(10, &[1.0, 1.0, 1.0], 3), [4, 3, 3]);
-        assert_eq!(of(7, &[0.0, 0.0], 2), [4, 3]);
-        assert_eq!(shares(10, &[0.0, 3.0, 1.0], &[false, true, true], 2), [0, 8, 2]);
-        assert_eq!(shares(10, &[], &[], 2), Vec::<usize>::new());
-    }
 
     const SECOND: u64 = 1_000_000_000;
     const CALM: Duration = Duration::from_secs(12);
@@ -373,13 +364,14 @@ mod tests {
             let scene = EveningScene {
                 owners: &owners,
                 identities: &identities,
-                demand,
+                places: 1,
                 is_leaving: &is_leaving,
                 is_busy: &|place| place % 2 == 0,
                 is_free: &|place| !held.contains(&place),
                 calm: CALM,
             };
             let now = Tick(self.seconds * SECOND);
+            self.evening.hear(demand);
             let moves = self.evening.tick(&scene, now);
             self.evening.moved(&identities, &moves, now);
             for one in &moves {

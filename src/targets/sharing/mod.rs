@@ -5,4 +5,6 @@
 pub mod evening;
 pub mod hearing;
 pub mod owners;
+mod shares;
+mod spilling;
 pub mod stays;
