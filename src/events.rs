@@ -48,8 +48,9 @@ pub use event::{Event, EventFacts, EventReport, Saying, level_of};
 pub use history::{EventHistory, EventReader, EventsAfter, HistoryLayer, KindTally};
 pub use kind::EventKind;
 pub use life::{
-    StartFault, backlog_capped, begun_again, cutting, delay_over, descriptor_budget, descriptors_short,
-    draining, fatal, listening, nobody_reads, stopped, task_panicked,
+    StartFault, backlog_capped, begun_again, cut_for_upgrade, cutting, delay_over, descriptor_budget,
+    descriptors_short, draining, elder_cut, fatal, listening, nobody_reads, stopped, succeeded,
+    supervisor_not_told, task_panicked, upgrade_begun, upgrade_failed, upgraded,
 };
 pub use logs::{
     access_log_failed, access_log_reopened, access_log_works, event_lost, events_lost, lost_so_far,

@@ -163,16 +163,34 @@ impl Whereabouts {
     /// process.
     #[must_use]
     pub fn of(instance: &Instance, config: Option<&Path>, folders: &UsualFolders) -> Whereabouts {
+        Whereabouts::after(None, instance, config, folders)
+    }
+
+    /// The same of one that takes the place of a process with this name and folder of state, where neither is written nor follows from the config's path.
+    #[must_use]
+    pub fn after(
+        before: Option<(&str, &Path)>,
+        instance: &Instance,
+        config: Option<&Path>,
+        folders: &UsualFolders,
+    ) -> Whereabouts {
         let config = config.map(absolute);
-        let name = instance.name.clone().unwrap_or_else(|| usual_name(config.as_deref()));
+        let old_name = before.filter(|_| config.is_none()).map(|(name, _)| name.to_owned());
+        let name = instance.name.clone().or(old_name).unwrap_or_else(|| usual_name(config.as_deref()));
+        let private = || match before {
+            Some((_, state)) if StateFolder::may_be_private(state, &folders.temporary) => {
+                StateFolder { path: state.to_owned(), is_private: true, is_own: false }
+            }
+            _ => StateFolder::private(&folders.temporary),
+        };
         let state = match (&instance.state_dir, &config, &folders.user_state) {
             (Some(written), ..) => StateFolder::lasting(absolute(written)),
             (None, Some(_), user) => match (&folders.service_state, user) {
                 (Some(service), _) => StateFolder::lasting(service.clone()),
                 (None, Some(user)) => StateFolder::lasting(user.join("evenkeel").join(&name)),
-                (None, None) => StateFolder::private(&folders.temporary),
+                (None, None) => private(),
             },
-            (None, None, _) => StateFolder::private(&folders.temporary),
+            (None, None, _) => private(),
         };
         let socket = match &instance.socket {
             AdminSocket::Off => SocketPlace::Off,
@@ -234,17 +252,34 @@ pub struct StateFolder {
     path: PathBuf,
     /// It goes with the process.
     is_private: bool,
+    /// No other process has it.
+    is_own: bool,
 }
 
 impl StateFolder {
     fn lasting(path: PathBuf) -> StateFolder {
-        StateFolder { path, is_private: false }
+        StateFolder { path, is_private: false, is_own: true }
     }
 
     fn private(temporary: &Path) -> StateFolder {
         let chance: u32 = rand::random();
         let path = temporary.join(format!("{PRIVATE}{}-{chance:08x}", std::process::id()));
-        StateFolder { path, is_private: true }
+        StateFolder { path, is_private: true, is_own: true }
+    }
+
+    fn may_be_private(path: &Path, temporary: &Path) -> bool {
+        let is_named = |name: &std::ffi::OsStr| name.as_bytes().starts_with(PRIVATE.as_bytes());
+        path.parent() == Some(temporary) && path.file_name().is_some_and(is_named)
+    }
+
+    /// It is this process's own from now on.
+    pub fn claim(&mut self) {
+        self.is_own = true;
+    }
+
+    /// Leaves it where it is: another process has it from now on.
+    pub fn leave(&mut self) {
+        self.is_own = false;
     }
 
     /// Whether it goes with the process.
@@ -262,7 +297,7 @@ impl StateFolder {
 
 impl Drop for StateFolder {
     fn drop(&mut self) {
-        if self.is_private {
+        if self.is_private && self.is_own {
             // Nobody may ever have wanted it.
             let _ = std::fs::remove_dir_all(&self.path);
         }

@@ -65,6 +65,7 @@ pub mod jwks;
 pub mod scale;
 pub mod statsd;
 pub mod traces;
+pub mod upgrade;
 pub mod webhook;
 
 pub mod server;

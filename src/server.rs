@@ -3,8 +3,10 @@
 mod endings;
 mod membership;
 mod refusals;
+mod serving;
 mod slow;
 mod tasks;
+pub mod upgrading;
 mod warnings;
 
 use std::io;
@@ -12,37 +14,40 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::runtime::Runtime;
 
 use crate::access::Networks;
-use crate::acme::{self, OrderDesk};
-use crate::admin::{AdminDoor, AdminListener, Api, Unopened};
+use crate::admin::{AdminDoor, AdminListener, Unopened};
 use crate::cache::store::CacheStore;
-use crate::cluster::node::ClusterNode;
 use crate::config::model::Config;
 use crate::events;
 use crate::lasting::again;
 use crate::net::{now, socket};
 use crate::reload::addresses::Addresses;
+use crate::reload::addresses::left::LeftAddress;
 use crate::reload::bound::{Bound, Unbound};
 use crate::reload::logs::AccessLogs;
 use crate::reload::{Deployed, Reloader, WorkerEnd};
 use crate::shutdown::Shutdown;
 use crate::snapshot::{ConnectionLimits, Snapshots};
-use crate::statsd::{self, StatsdEnd};
+use crate::statsd::StatsdEnd;
 use crate::targets::Target;
 use crate::telemetry::cells::{Cells, Readings};
 use crate::tls::KeptCertificates;
 use crate::traces::TraceTask;
-use crate::webhook::{SharedHooks, WebhookStore, WebhookThread};
+use crate::webhook::WebhookThread;
 use crate::worker::{self, Ended, WorkerPlan};
 use membership::MembershipEnd;
 use refusals::{LOOK, RefusalWatch};
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
+
+/// How long is waited for what is [`Shutdown::last`].
+const LAST: Duration = Duration::from_secs(5);
 
 /// Why a server does not start.
 #[derive(Debug, Error)]
@@ -105,10 +110,11 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub fn start(config: &Config, options: Options) -> Result<Server, StartError> {
-        Server::start_with(config, options, &Arc::default(), None)
+        Server::start_with(config, options, &Arc::default(), None, Vec::new())
     }
 
-    /// The same where these networks are blocked from the first connection on, and `kept` knows what was issued before of what is ordered.
+    /// The same where these networks are blocked from the first connection on, `kept` knows what was issued before of what is ordered, and the process before has
+    /// `left` these addresses bound.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -117,6 +123,7 @@ impl Server {
         options: Options,
         blocked: &Arc<Networks>,
         kept: Option<Box<dyn KeptCertificates>>,
+        left: Vec<LeftAddress>,
     ) -> Result<Server, StartError> {
         let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
         let affordable =
@@ -139,7 +146,7 @@ impl Server {
             snapshots.live_certificates().read_from(kept);
         }
         let draft = snapshots.prepare(config);
-        let mut addresses = Addresses::default();
+        let mut addresses = Addresses::with_left(left);
         let mut rebinding = addresses.rebind(draft.snapshot(), config.workers)?;
         let mut sockets = std::mem::take(&mut rebinding.sockets);
         let (snapshot, _) = snapshots.commit(draft);
@@ -238,86 +245,6 @@ impl Server {
             }
         };
         control.spawn(again("counting refusals", look));
-    }
-
-    /// Answers at the admin socket until the process drains.
-    pub fn serve_admin(&mut self, listener: AdminListener, api: Arc<Api>) {
-        let Some(control) = &self.control else { return };
-        events::admin_socket(listener.path(), &api.about.name);
-        let (listener, drain) = (Arc::new(listener), self.shutdown.drain.clone());
-        self.admin = Some(Arc::clone(&listener));
-        control.spawn(again("the admin socket", async move || listener.serve(&api, &drain).await));
-    }
-
-    /// Counts for the rates that the API tells of.
-    pub fn count_rates(&self, api: Arc<Api>) {
-        let Some(control) = &self.control else { return };
-        let counting = async move || {
-            tokio::join!(api.keep_counting(), api.keep_telling_nodes());
-        };
-        control.spawn(again("counting for rates", counting));
-    }
-
-    /// Sends numbers to statsd, where a config says so, until the workers have ended.
-    pub fn send_statsd(&mut self, api: Arc<Api>) {
-        let Some(control) = &self.control else { return };
-        let source = Arc::new(move || api.scrape_sources());
-        self.statsd = Some(statsd::start(control.handle(), &self.reloader, source));
-    }
-
-    /// Gives metrics over TCP until the process drains.
-    pub fn serve_metrics(&mut self, door: AdminDoor, api: Arc<Api>) {
-        let Some(control) = &self.control else { return };
-        door.addresses().iter().for_each(|address| events::metrics_listener(*address));
-        let (door, drain) = (Arc::new(door), self.shutdown.drain.clone());
-        self.metrics = Some(Arc::clone(&door));
-        control.spawn(again("the metrics listener", async move || door.serve(&api, &drain).await));
-    }
-
-    /// Answers over TCP until the process drains.
-    pub fn serve_admin_over_tcp(&mut self, door: AdminDoor, api: Arc<Api>) {
-        let Some(control) = &self.control else { return };
-        let has_tokens = self.reloader.admin.borrow().as_ref().is_some_and(|access| access.tokens.is_some());
-        door.addresses().iter().for_each(|address| events::admin_listener(*address, has_tokens));
-        let (door, drain) = (Arc::new(door), self.shutdown.drain.clone());
-        self.door = Some(Arc::clone(&door));
-        control.spawn(again("the admin listener", async move || door.serve(&api, &drain).await));
-    }
-
-    /// Tells webhooks of events, in the name of `node` and with the other nodes of `cluster`, until the process drains.
-    ///
-    /// # Errors
-    /// There is no thread for it.
-    pub fn tell_webhooks(
-        &mut self,
-        node: &str,
-        cluster: Option<&Arc<ClusterNode>>,
-        store: impl FnOnce() -> WebhookStore + Send + 'static,
-        has_rest: bool,
-    ) -> io::Result<()> {
-        let (drain, control) = (&self.shutdown.drain, self.control.as_ref());
-        let shared =
-            cluster.zip(control).map(|(node, control)| SharedHooks::new(node, control.handle().clone()));
-        self.webhooks = WebhookThread::start(node, &self.reloader, shared, store, has_rest, drain)?;
-        Ok(())
-    }
-
-    /// Is one of a cluster until the process drains.
-    pub fn join(&mut self, node: &Arc<ClusterNode>) {
-        let Some(control) = &self.control else { return };
-        self.membership = Some(MembershipEnd::start(control, node, &self.shutdown.drain));
-    }
-
-    /// Has certificates ordered that configs want, with the other nodes if it is one of several, until the process drains; inside `Err`: they can't be, and
-    /// why.
-    pub fn order_certificates(&self, desk: Result<OrderDesk, String>, node: Option<&Arc<ClusterNode>>) {
-        let Some(control) = &self.control else { return };
-        let (reloader, desk) = (Arc::clone(&self.reloader), Arc::new(desk.map(Arc::new)));
-        let (drain, node) = (self.shutdown.drain.clone(), node.cloned());
-        let orders =
-            again("ordering certificates", async move || acme::keep(&reloader, &desk, node.as_ref()).await);
-        // With it goes the desk, and its hold on the folder of state: a successor can have that.
-        control.spawn(async move { drain.run_until_cancelled_owned(orders).await });
     }
 
     /// Where the admin API is given over TCP.
@@ -426,6 +353,10 @@ impl Server {
             webhooks.wait();
         }
         if let Some(control) = self.control.take() {
+            self.shutdown.last.close();
+            let last = self.shutdown.last.wait();
+            // Whoever is stuck is not waited for.
+            let _ = control.block_on(async { tokio::time::timeout(LAST, last).await });
             if let Some(traces) = self.traces.take() {
                 traces.finish(&control);
             }

@@ -1,6 +1,7 @@
 //! How the process is told to end: beforehand, politely, then not.
 
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// The signals; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,10 @@ pub struct Shutdown {
     pub drain: CancellationToken,
     /// Cut what is still under way.
     pub cut: CancellationToken,
+    /// Another process has the sockets and serves: it is told before `drain`, and what is given up then is not closed for others.
+    pub succeeded: CancellationToken,
+    /// What is waited for, for a while, when all has ended.
+    pub last: TaskTracker,
 }
 
 impl Shutdown {

@@ -12,6 +12,7 @@ use super::exchange::caller::Caller;
 use super::history::HistoryBook;
 use super::status::rates::RateBook;
 use super::status::wall::WallClock;
+use super::upgrading::desk::UpgradeDesk;
 use crate::cluster::node::ClusterNode;
 use crate::config::{Fence, Loaded};
 use crate::events::EventHistory;
@@ -40,6 +41,8 @@ pub struct Api {
     pub text: TextLoader,
     /// This node among the others; `None`: it stands alone.
     pub cluster: Option<Arc<ClusterNode>>,
+    /// What puts another process into the place of this one; `None`: nothing does.
+    pub upgrades: Option<Arc<dyn UpgradeDesk>>,
     /// What was told of late.
     pub events: Arc<EventHistory>,
     /// What was counted of late.
@@ -77,6 +80,7 @@ impl Api {
             running,
             text,
             cluster: None,
+            upgrades: None,
             events,
             rates,
             wall,
@@ -93,6 +97,12 @@ impl Api {
     #[must_use]
     pub fn with_cluster(self, cluster: Option<Arc<ClusterNode>>) -> Api {
         Api { cluster, ..self }
+    }
+
+    /// The same of a process that can be upgraded.
+    #[must_use]
+    pub fn with_upgrades(self, upgrades: Arc<dyn UpgradeDesk>) -> Api {
+        Api { upgrades: Some(upgrades), ..self }
     }
 
     /// Whether the text of a config is taken over TCP too.

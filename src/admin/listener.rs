@@ -63,32 +63,36 @@ pub struct AdminListener {
 #[derive(Debug)]
 struct OpenSocket {
     listener: UnixListener,
-    _file: SocketFile,
+    file: SocketFile,
     /// A link that leads to it.
     _way: Option<StateFolder>,
     /// The socket may be in there, so it goes after it.
-    _state: StateFolder,
+    state: StateFolder,
 }
 
 impl AdminListener {
-    /// Binds the socket of this process; `None`: it has none, because none is wanted, or because no usual place will do, which
+    /// Binds the socket of this process, unless the process before has `left` it bound at a place that will do; `None`: it has none, because none is wanted, or because no usual place will do, which
     /// is told.
     ///
     /// # Errors
     /// It can't be bound to the path that is written.
-    pub fn open(whereabouts: Whereabouts, folders: &UsualFolders) -> Result<Option<AdminListener>, Unopened> {
+    pub fn open(
+        whereabouts: Whereabouts,
+        folders: &UsualFolders,
+        mut left: Option<(PathBuf, UnixListener)>,
+    ) -> Result<Option<AdminListener>, Unopened> {
         let Whereabouts { socket, state, .. } = whereabouts;
         let mut failed = None;
         for path in socket.paths() {
-            match bind(path) {
+            let bound = match left.take_if(|(bound, _)| bound == path) {
+                Some((_, listener)) => Ok((listener, SocketFile::of_another(path))),
+                None => bind(path),
+            };
+            match bound {
                 Ok((listener, file)) => {
                     let path = path.clone();
-                    let bound = Mutex::new(Some(OpenSocket {
-                        listener,
-                        _file: file,
-                        _way: folders.lead_to(&path),
-                        _state: state,
-                    }));
+                    let bound =
+                        Mutex::new(Some(OpenSocket { listener, file, _way: folders.lead_to(&path), state }));
                     return Ok(Some(AdminListener { bound, path }));
                 }
                 Err(error) => {
@@ -124,6 +128,31 @@ impl AdminListener {
     /// Gives up the socket and its file. What is being answered is finished.
     pub fn close(&self) {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Another descriptor of the socket; `None`: it was given up.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn copy(&self) -> io::Result<Option<UnixListener>> {
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        bound.as_ref().map(|bound| bound.listener.try_clone()).transpose()
+    }
+
+    /// What the process before has left is this one's own from now on.
+    pub fn claim(&self) {
+        if let Some(bound) = self.bound.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            bound.file.claim();
+            bound.state.claim();
+        }
+    }
+
+    /// Leaves the file, and the folder of state, where they are: another process has the socket.
+    pub fn leave(&self) {
+        if let Some(bound) = self.bound.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            bound.file.leave();
+            bound.state.leave();
+        }
     }
 
     fn listener(&self) -> io::Result<Option<tokio::net::UnixListener>> {

@@ -27,6 +27,7 @@ mod scrape;
 pub mod status;
 pub mod status_routes;
 pub mod trial_routes;
+pub mod upgrading;
 pub mod wire;
 
 pub use api::{AboutProcess, Api, TextLoader};

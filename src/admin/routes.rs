@@ -27,6 +27,7 @@ use super::schemas;
 use super::scrape;
 use super::status_routes;
 use super::trial_routes;
+use super::upgrading::routes as upgrade_routes;
 use super::wire::{ProcessFacts, RouteFacts};
 use crate::config::model::Scope::{Configure, Open, Operate, Read};
 
@@ -107,6 +108,15 @@ pub const ROUTES: &[AdminRoute] = &[
         |api, asked| Box::pin(trial_routes::rollback(api, asked)),
     )
     .giving("Plan"),
+    AdminRoute::change(
+        "POST",
+        "/api/v1/upgrade",
+        Configure,
+        "Puts another process, of this binary, into the place of this one, which drains then.",
+        |api, asked| Box::pin(async move { upgrade_routes::upgrade(&api, &asked).await }),
+    )
+    .taking_json("Upgrade")
+    .giving("UpgradeReport"),
     AdminRoute::read(
         "/api/v1/config/digest",
         "A hash over the running state: as long as it is the same, nothing has changed.",

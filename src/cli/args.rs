@@ -22,7 +22,7 @@ use clap_complete::Shell;
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
 use demo::DemoOptions;
-use running::{ApplyOptions, AskOptions, PlanOptions, ProcessOptions};
+use running::{ApplyOptions, AskOptions, PlanOptions, ProcessOptions, UpgradeOptions};
 use simulate::SimulateOptions;
 use status::StatusOptions;
 
@@ -121,6 +121,9 @@ pub(super) enum Command {
     /// Take the config on trial back
     #[command(after_help = running::ROLLBACK_EXAMPLES)]
     Rollback(AskOptions),
+    /// Put another binary in the place of the process that runs, which loses no connection and drains
+    #[command(after_help = running::UPGRADE_EXAMPLES)]
+    Upgrade(UpgradeOptions),
     /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
     #[command(after_help = status::EXAMPLES)]
     Status(StatusOptions),

@@ -48,6 +48,10 @@ pub(super) fn source(settings: &Settings) -> ConfigSource {
     let path = file(settings).filter(|path| !is_input(path));
     ConfigSource {
         file: path.clone(),
+        unable: file(settings).filter(|path| is_input(path)).map(|_| {
+            "the config came from standard input, which another process can't read: restart this one"
+                .to_owned()
+        }),
         texts: path.map(|path| with_texts(path, settings.flags())),
         shared: shared(settings),
         loader: Arc::new(move || again(&again_settings)),

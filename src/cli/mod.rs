@@ -25,6 +25,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::config::Problems;
+use crate::upgrade::HeirStart;
+use crate::upgrade::words::VARIABLE;
 use args::{Args, Command};
 use exit_code::WRONG_COMMAND_LINE;
 
@@ -51,6 +53,7 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(options)) => running::config::apply(&options),
         Some(Command::Confirm(asking)) => running::config::confirm(&asking),
         Some(Command::Rollback(asking)) => running::config::rollback(&asking),
+        Some(Command::Upgrade(options)) => running::upgrade::run(&options),
         Some(Command::Explain(options)) => running::explain::run(&options),
         Some(Command::Drain(options)) => running::hand::drain(&options),
         Some(Command::Down(options)) => running::hand::down(&options),
@@ -77,9 +80,15 @@ pub fn main() -> ExitCode {
         None => {
             serve::outlive_hangups();
             let source = load::source(&args.settings);
-            load::config(&args.settings).and_then(|loaded| {
+            let said = std::env::var(VARIABLE).ok();
+            HeirStart::here(said.as_deref()).map_err(Into::into).and_then(|succession| {
+                let loaded = load::config(&args.settings).inspect_err(|error| {
+                    if let Some(succession) = &succession {
+                        succession.refuse(&format!("{error:#}"));
+                    }
+                })?;
                 let config = loaded.config.clone();
-                logging::during(&config, |tune| serve::run(loaded, source, tune))
+                logging::during(&config, |tune| serve::run(loaded, source, tune, succession))
             })
         }
     };

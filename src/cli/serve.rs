@@ -1,10 +1,15 @@
 //! Serving until told to stop.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
@@ -19,23 +24,28 @@ use crate::discover::Discovery;
 use crate::events;
 use crate::instance::{UsualFolders, Whereabouts};
 use crate::lasting::again;
-use crate::net::now;
+use crate::net::{now, supervisor};
 use crate::reload::Reloader;
-use crate::reload::begun::Begun;
+use crate::reload::begun::{Begun, now_ms};
 use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
 use crate::reload::together::{SharedReading, Together};
 use crate::reload::trial::replacement::clear_leftovers;
+use crate::server::upgrading::{LeftSockets, NAME, Possessions, Upgrades, clear_left, lock_of, take_over};
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
+use crate::store::held::{HeldStore, JournalsFree};
 use crate::store::local::{LockedFolder, Unlocked};
 use crate::store::{LocalStore, Store};
 use crate::tls::KeptCertificates;
+use crate::upgrade::{Heir, HeirStart, Legacy};
 use crate::watch::Watcher;
 
 /// Where configs come from while it serves.
 pub(super) struct ConfigSource {
     /// The file; `None`: there is none.
     pub(super) file: Option<PathBuf>,
+    /// Why no other process could take this one's place; `None`: one could.
+    pub(super) unable: Option<String>,
     /// Reads it again.
     pub(super) loader: Loader,
     /// Reads a text in its place.
@@ -58,18 +68,64 @@ pub(super) fn outlive_hangups() {
     }
 }
 
-/// Serves a config until a signal ends it.
-pub(super) fn run(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<ExitCode> {
-    wait(start(loaded, source, tune)?)
+/// Serves a config until a signal ends it, in the place of another process if it was started for that.
+pub(super) fn run(
+    loaded: Loaded,
+    source: ConfigSource,
+    tune: Tune,
+    succession: Option<HeirStart>,
+) -> anyhow::Result<ExitCode> {
+    let Some(succession) = succession else {
+        return wait(start(loaded, source, tune, Inheritance::default())?);
+    };
+    let (heir, legacy) = succession.inherit().context("can't take the place of the process that runs")?;
+    let heir = Arc::new(heir);
+    match start(loaded, source, tune, Inheritance { heir: Some(Arc::clone(&heir)), legacy }) {
+        Ok(server) => {
+            drop(heir);
+            wait(server)
+        }
+        Err(error) => {
+            let text = format!("{error:#}");
+            // The usual hint is to end whoever has the address.
+            let is_own = text.contains(&format!("process {}", heir.running()));
+            let note = "\n  note: that is the process that is to be replaced: what an address is for changes by a restart only";
+            heir.refuse(&if is_own { text + note } else { text });
+            Err(error)
+        }
+    }
+}
+
+/// What there was before this process.
+#[derive(Default)]
+pub(super) struct Inheritance {
+    /// By which the process before is spoken to; `None`: there is none.
+    heir: Option<Arc<Heir>>,
+    /// What it leaves.
+    legacy: Legacy,
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
-pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow::Result<Server> {
-    let ConfigSource { file, loader, text, shared, texts } = source;
+pub(super) fn start(
+    loaded: Loaded,
+    source: ConfigSource,
+    tune: Tune,
+    before: Inheritance,
+) -> anyhow::Result<Server> {
+    let ConfigSource { file, unable, loader, text, shared, texts } = source;
+    let Inheritance { heir, mut legacy } = before;
+    let mut left = LeftSockets::of(std::mem::take(&mut legacy.sockets));
     let folders = UsualFolders::here();
-    let whereabouts = Whereabouts::of(&loaded.config.instance, file.as_deref(), &folders);
-    let state = state_folder(&whereabouts)?;
+    let name_before = legacy.state.get(NAME).map_or("", String::as_str);
+    let place_before = legacy.folder.as_ref().map(|(path, _)| (name_before, path.as_path()));
+    let whereabouts = Whereabouts::after(place_before, &loaded.config.instance, file.as_deref(), &folders);
+    let state = state_folder(&whereabouts, lock_of(&mut legacy, whereabouts.state.path()))?;
     let is_fleeting = whereabouts.state.is_private();
+    let is_alone = loaded.config.cluster.as_ref().is_some_and(|cluster| cluster.etcd.is_none());
+    let alone =
+        "a cluster of one keeps what it shares in a journal that two processes can't have: restart it";
+    let unable = unable.or_else(|| is_alone.then(|| alone.to_owned()));
+    let folder_kept = state.as_ref().map(Arc::downgrade).unwrap_or_default();
     loaded.files.written().paths().flat_map(clear_leftovers).for_each(|path| events::leftover_removed(&path));
     let discovery = Arc::new(Discovery::new(now));
     let lasting = state.as_ref().ok().filter(|_| !is_fleeting);
@@ -79,7 +135,15 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
         cache: lasting.map(|folder| folder.path().join(joining::cache(cluster.as_deref()))),
         ..reading
     });
-    let own = || store(&state, LocalStore::OVERLAY);
+    // What the process before may still write is not written before that one has let go of it.
+    let are_free = JournalsFree::new(heir.is_none().into());
+    let own = || -> Result<Box<dyn Store>, String> {
+        let journal = LocalStore::new(state.as_ref().map_err(Clone::clone)?, LocalStore::OVERLAY);
+        match heir {
+            Some(_) => Ok(Box::new(HeldStore::new(journal, Arc::clone(&are_free)))),
+            None => Ok(Box::new(journal)),
+        }
+    };
     let (begun, together) = match cluster.clone().zip(reading) {
         Some((node, reading)) => {
             let Beginning { loaded, revision, overlay } = joining::begin(&node, &reading, loaded);
@@ -87,7 +151,7 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
             let together = Together::new(node, reading, revision, line);
             (Begun::with(discovery.meet_first(loaded)?, kept), Some(together))
         }
-        None => (Begun::load(discovery.meet_first(loaded)?, own()), None),
+        None => (Begun::read(discovery.meet_first(loaded)?, own()), None),
     };
     let force = Arc::clone(&begun.laid.loaded);
     let (config, rows) = (&force.config, &force.effective);
@@ -96,31 +160,52 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
     let about = AboutProcess { name: whereabouts.name.clone(), config: path };
     let of_node = cluster.as_ref().map(|node| node.view().node.to_string());
     let told_by = of_node.unwrap_or_else(|| whereabouts.name.clone());
-    let admin = AdminListener::open(whereabouts, &folders).map_err(|error| located(error.into(), rows))?;
+    let admin = AdminListener::open(whereabouts, &folders, left.admin)
+        .map_err(|error| located(error.into(), rows))?;
+    let admin = admin.map(Arc::new);
     let door = match &config.admin {
         Some(access) => {
-            let opened = AdminDoor::open(&access.binds, Desk::Admin);
-            Some(opened.map_err(|unbound| located(StartError::AdminDoor(unbound), rows))?)
+            let opened = AdminDoor::open(&access.binds, Desk::Admin, &mut left.door);
+            Some(Arc::new(opened.map_err(|unbound| located(StartError::AdminDoor(unbound), rows))?))
         }
         None => None,
     };
     let metrics = match &*config.metrics.binds {
         [] => None,
         binds => {
-            let opened = AdminDoor::open(binds, Desk::Metrics);
-            Some(opened.map_err(|unbound| located(StartError::MetricsDoor(unbound), rows))?)
+            let opened = AdminDoor::open(binds, Desk::Metrics, &mut left.metrics);
+            Some(Arc::new(opened.map_err(|unbound| located(StartError::MetricsDoor(unbound), rows))?))
         }
     };
-    let mut server = Server::start_with(config, Options::default(), &begun.blocked(), kept(&state, config))
+    let (blocked, issued) = (begun.blocked(), kept(&state, config));
+    let mut server = Server::start_with(config, Options::default(), &blocked, issued, left.listeners)
         .map_err(|error| located(error, rows))?;
-    if let Some(control) = server.control().cloned() {
+    let signals = match server.control() {
+        Some(control) => Some(HeldSignals::take(control)?),
+        None => None,
+    };
+    // Workers serve from here on. What only one process may do waits for the end of the other one.
+    let generation = heir.as_ref().map_or(1, |heir| heir.origin.generation);
+    if let Some(heir) = &heir {
+        take_over(&legacy, &server.reloader());
+        let elder = heir.succeed(now_ms());
+        are_free.store(true, Ordering::Release);
+        server.reloader().claim_files();
+        if let Some(admin) = &admin {
+            admin.claim();
+        }
+        clear_left(left.files, &server.reloader(), admin.as_deref().map(AdminListener::path));
+        events::succeeded(&heir.origin.version, heir.running(), generation, elder.is_none());
+        legacy.elders.extend(elder);
+    }
+    begun.catch_up();
+    if let Some((control, signals)) = server.control().cloned().zip(signals) {
         let _inside = control.enter();
-        let (mut terms, mut ints) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let HeldSignals { mut terms, mut ints, mut hangups, mut moves } = signals;
         let (shutdown, reloader) = (server.shutdown(), server.reloader());
         control.spawn(again("SIGTERM and SIGINT", async move || {
             obey(&mut terms, &mut ints, &shutdown, &reloader).await;
         }));
-        let mut hangups = signal(SignalKind::hangup())?;
         let running = RunningConfig::new(server.reloader(), loader, tune, begun).with_files(texts);
         let running = running.with_discovery(discovery).together(together);
         let running = Arc::new(match place {
@@ -180,7 +265,23 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
                 let _ = watched.reload_changed().await;
             }
         }));
-        let api = Arc::new(Api::new(about, Arc::clone(&running), text).with_cluster(cluster));
+        let possessions = Possessions {
+            name: about.name.clone(),
+            admin: admin.clone(),
+            door: door.clone(),
+            metrics: metrics.clone(),
+            folder: folder_kept,
+        };
+        let upgrades = Upgrades::new(
+            Arc::clone(&running),
+            server.shutdown(),
+            possessions,
+            generation,
+            legacy.elders,
+            unable,
+        );
+        let api = Api::new(about, Arc::clone(&running), text).with_cluster(cluster);
+        let api = Arc::new(api.with_upgrades(Arc::new(upgrades)));
         server.send_statsd(Arc::clone(&api));
         if admin.is_some() || door.is_some() {
             server.count_rates(Arc::clone(&api));
@@ -200,11 +301,34 @@ pub(super) fn start(loaded: Loaded, source: ConfigSource, tune: Tune) -> anyhow:
                 let _ = running.reload().await;
             }
         }));
-        let (mut moves, reloader) = (signal(SignalKind::user_defined1())?, server.reloader());
+        let reloader = server.reloader();
         control.spawn(again("SIGUSR1", async move || rotate(&mut moves, &reloader).await));
     }
     server.announce();
+    if let Err(error) = supervisor::tell("READY=1\n") {
+        events::supervisor_not_told(&error);
+    }
     Ok(server)
+}
+
+/// The signals that a process obeys that serves. What comes before it can obey waits.
+struct HeldSignals {
+    terms: Signal,
+    ints: Signal,
+    hangups: Signal,
+    moves: Signal,
+}
+
+impl HeldSignals {
+    fn take(control: &Handle) -> io::Result<HeldSignals> {
+        let _inside = control.enter();
+        Ok(HeldSignals {
+            terms: signal(SignalKind::terminate())?,
+            ints: signal(SignalKind::interrupt())?,
+            hangups: signal(SignalKind::hangup())?,
+            moves: signal(SignalKind::user_defined1())?,
+        })
+    }
 }
 
 /// The folder of what outlives the process, until nobody keeps anything there any more; inside `Err`: it can't be had, and why.
@@ -223,12 +347,17 @@ fn store(folder: &StateFolder, journal: &'static str) -> Result<Box<dyn Store>, 
     }
 }
 
-/// Takes the folder.
+/// Takes the folder, with the `lock` that the process before has on it.
 ///
 /// # Errors
 /// Another process has it.
-fn state_folder(whereabouts: &Whereabouts) -> Result<StateFolder, Unlocked> {
-    match LockedFolder::take(whereabouts.state.path(), &whereabouts.name) {
+fn state_folder(whereabouts: &Whereabouts, lock: Option<OwnedFd>) -> Result<StateFolder, Unlocked> {
+    let (folder, name) = (whereabouts.state.path(), &whereabouts.name);
+    let taken = match lock {
+        Some(lock) => LockedFolder::share(folder, name, lock),
+        None => LockedFolder::take(folder, name),
+    };
+    match taken {
         Ok(folder) => Ok(Ok(Arc::new(folder))),
         Err(held @ Unlocked::Held { .. }) => Err(held),
         Err(unwritable @ Unlocked::Unwritable { .. }) => Ok(Err(unwritable.to_string())),

@@ -1,11 +1,13 @@
 //! What is told of the process: what it may open, where it listens, how it ends.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use super::kind::EventKind;
-use super::wording::{millis, name, rough};
+use super::wording::{millis, name, rough, sentence};
 
 /// Logs what the process may open. One with little is warned of: a crowd will be refused. `is_chosen`: the config says so.
 pub fn descriptor_budget(descriptors: u64, max_connections: usize, workers: usize, is_chosen: bool) {
@@ -82,6 +84,60 @@ pub fn draining(signal: &str, delay: Duration) {
             "{signal}: serving on for {delay} (`shutdown_delay`); a second signal drains at once"
         );
     }
+}
+
+/// Logs that `binary` is to take the place of this process.
+pub fn upgrade_begun(binary: &Path) {
+    let binary = binary.display();
+    tracing::info!(kind = EventKind::Upgrading.name(), %binary, "upgrading to {binary}");
+}
+
+/// Logs that there is no upgrade.
+pub fn upgrade_failed(reason: &str) {
+    let text = sentence("no upgrade, nothing has changed: ", &[], "", reason, "");
+    tracing::error!(kind = EventKind::Upgrading.name(), reason, "{text}");
+}
+
+/// Logs that another process is in the place of this one.
+pub fn upgraded(version: &str, process: u32) {
+    tracing::info!(
+        kind = EventKind::Upgraded.name(),
+        version,
+        process,
+        "upgraded: process {process} (evenkeel {version}) serves; draining"
+    );
+}
+
+/// Logs that this process is in the place of another one, of this version. `is_gone`: that one has ended already.
+pub fn succeeded(version: &str, process: u32, generation: u32, is_gone: bool) {
+    let ended = if is_gone { "has ended" } else { "drains" };
+    tracing::info!(
+        kind = EventKind::Upgraded.name(),
+        version,
+        process,
+        generation,
+        is_gone,
+        "in the place of process {process} (evenkeel {version}), which {ended}: generation {generation}"
+    );
+}
+
+/// Logs that a process of an earlier upgrade is told to cut what it has.
+pub fn elder_cut(process: u32) {
+    tracing::warn!(
+        kind = EventKind::Cutting.name(),
+        process,
+        "too many processes drain: process {process} is to cut what it has"
+    );
+}
+
+/// Logs that whoever supervises the process could not be told something.
+pub fn supervisor_not_told(error: &io::Error) {
+    tracing::warn!(kind = EventKind::SupervisorNotTold.name(), %error, "the supervisor (`NOTIFY_SOCKET`) can't be told: {error}");
+}
+
+/// Logs that this process is told to.
+pub fn cut_for_upgrade() {
+    tracing::warn!(kind = EventKind::Cutting.name(), "another upgrade wants room: cutting what is left");
 }
 
 /// Logs that the demo ends because nobody is there any more who could end it.

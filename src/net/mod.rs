@@ -18,6 +18,7 @@ pub mod socket;
 pub mod socket_file;
 pub mod splice;
 pub mod stream;
+pub mod supervisor;
 pub mod tls;
 pub mod wall;
 

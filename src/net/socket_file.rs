@@ -4,9 +4,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Removed on drop, also when a start or a reload fails half-way; never that of a successor.
+/// Removed on drop, also when a start or a reload fails half-way; never that of another process.
 #[derive(Debug)]
-pub struct SocketFile(PathBuf, FileIdentity);
+pub struct SocketFile(PathBuf, Option<FileIdentity>);
 
 /// Which file stands at a path: device, number, and the time it was made, since numbers are used again. A
 /// change of owner or mode changes none of them.
@@ -23,7 +23,7 @@ impl SocketFile {
     /// # Errors
     /// What the system reports: it is gone already.
     pub fn of(path: &Path) -> io::Result<SocketFile> {
-        Ok(SocketFile(path.to_owned(), identify(path)?))
+        Ok(SocketFile(path.to_owned(), Some(identify(path)?)))
     }
 
     /// Where it is.
@@ -31,13 +31,31 @@ impl SocketFile {
     pub fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Of a socket that another process has bound, and may go on with: it stays where it is until this one [claims](SocketFile::claim) it.
+    #[must_use]
+    pub fn of_another(path: &Path) -> SocketFile {
+        SocketFile(path.to_owned(), None)
+    }
+
+    /// It is this process's own from now on.
+    pub fn claim(&mut self) {
+        self.1 = identify(&self.0).ok();
+    }
+
+    /// Leaves it where it is: another process has the socket.
+    pub fn leave(&mut self) {
+        self.1 = None;
+    }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         let SocketFile(path, ours) = self;
         // While we drained a successor may have put its own there.
-        if identify(path).is_ok_and(|found| found == *ours) {
+        if let Some(ours) = ours
+            && identify(path).is_ok_and(|found| found == *ours)
+        {
             // Somebody may have removed it in between.
             let _ = std::fs::remove_file(path);
         }

@@ -4,13 +4,15 @@
 //! is in the way of another (`*:80` and `127.0.0.1:80`) and is given up for it is there until the other listens, so that
 //! somebody always does.
 
+pub mod left;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use super::bound::{Bound, Unbound};
+use super::bound::{Bound, ListeningPlace, Opened, Unbound};
 use super::plan::{AddressChange, PlannedAddress};
 use crate::config::model::Bind;
 use crate::message::ListenerId;
@@ -19,6 +21,7 @@ use crate::net::socket;
 use crate::net::socket_file::SocketFile;
 use crate::snapshot::Snapshot;
 use crate::worker::{Socket, SocketId, SocketKind};
+use left::LeftAddress;
 
 /// One address, with a socket for each worker.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ pub struct BoundAddress {
     pub bind: Bind,
     /// As it is.
     pub address: Bound,
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
 }
 
 /// The addresses that are bound.
@@ -41,6 +44,8 @@ pub struct Addresses {
     next: u32,
     /// Those that were given up: workers may still accept what is queued there.
     given_up: HashSet<(Transport, SocketAddr)>,
+    /// Those that the process before has left, as long as nobody wanted them.
+    left: Vec<LeftAddress>,
 }
 
 /// Which of the addresses that are bound a config keeps, and what it wants beside them.
@@ -123,6 +128,30 @@ impl Rebinding {
 }
 
 impl Addresses {
+    /// None, but that these are bound already and need not be again.
+    #[must_use]
+    pub fn with_left(left: Vec<LeftAddress>) -> Addresses {
+        Addresses { left, ..Addresses::default() }
+    }
+
+    /// What the sockets with this number are.
+    #[must_use]
+    pub fn place(&self, id: SocketId) -> Option<ListeningPlace> {
+        let place = self.all.iter().find(|place| place.id == id)?;
+        let BoundAddress { listener, bind, address, .. } = place;
+        Some(ListeningPlace { listener: listener.clone(), bind: bind.clone(), address: address.clone() })
+    }
+
+    /// The files of unix sockets that the process before has left are this one's own from now on.
+    pub fn claim_files(&mut self) {
+        self.all.iter_mut().filter_map(|place| place.file.as_mut()).for_each(SocketFile::claim);
+    }
+
+    /// Leaves the files of unix sockets where they are: another process has these.
+    pub fn leave_files(&mut self) {
+        self.all.iter_mut().filter_map(|place| place.file.as_mut()).for_each(SocketFile::leave);
+    }
+
     /// Those that are bound, in the order in which they were.
     #[must_use]
     pub fn all(&self) -> &[BoundAddress] {
@@ -205,7 +234,7 @@ impl Addresses {
     ///
     /// # Errors
     /// An address can't be bound; nothing is, then.
-    pub fn rebind(&self, snapshot: &Snapshot, workers: usize) -> Result<Rebinding, Unbound> {
+    pub fn rebind(&mut self, snapshot: &Snapshot, workers: usize) -> Result<Rebinding, Unbound> {
         let Matching { kept, wanted, left } = self.compare(snapshot);
         let mut sockets: Vec<Vec<Socket>> = std::iter::repeat_with(Vec::new).take(workers).collect();
         let (mut new, mut next, mut reserved) = (Vec::new(), self.next, Vec::new());
@@ -213,6 +242,9 @@ impl Addresses {
             let id = SocketId(next);
             next = next.wrapping_add(1);
             let outcome = match bind {
+                _ if let Some(before) = LeftAddress::take(&mut self.left, name, bind) => {
+                    before.give(id, listener, &mut sockets)
+                }
                 Bind::Tcp(address) if self.is_in_the_way(&left, (Transport::Tcp, *address)) => {
                     reserved.push(id);
                     reserve_tcp(*address, id, listener, &mut sockets)
@@ -226,7 +258,7 @@ impl Addresses {
             };
             let (address, file) = outcome.map_err(|error| Unbound::new(name, bind, error))?;
             let (listener, bind) = (name.to_owned(), bind.clone());
-            new.push(BoundAddress { id, listener, bind, address, _file: file });
+            new.push(BoundAddress { id, listener, bind, address, file });
         }
         Ok(Rebinding { new, sockets, kept, reserved, next })
     }
@@ -249,6 +281,8 @@ impl Addresses {
         snapshot: &Snapshot,
     ) -> (Vec<(SocketId, ListenerId)>, Vec<BoundAddress>) {
         let Rebinding { new, kept, next, .. } = rebinding;
+        // Nobody wants them.
+        self.left.clear();
         let mut all: Vec<Option<BoundAddress>> = self.all.drain(..).map(Some).collect();
         let mut orders = Vec::new();
         for Kept { place, bind, listener, id } in kept {
@@ -281,8 +315,6 @@ impl Addresses {
         (orders, closed)
     }
 }
-
-type Opened = (Bound, Option<SocketFile>);
 
 fn bind_tcp(
     address: SocketAddr,

@@ -36,6 +36,14 @@ impl Begun {
     /// With what `store` has kept; `Err`: nothing can be kept, and why. Tells what was found.
     #[must_use]
     pub fn load(file: Loaded, store: Result<Box<dyn Store>, String>) -> Begun {
+        let begun = Begun::read(file, store);
+        begun.catch_up();
+        begun
+    }
+
+    /// The same without a word to the store, which another process may still have: [`Begun::catch_up`] comes later.
+    #[must_use]
+    pub fn read(file: Loaded, store: Result<Box<dyn Store>, String>) -> Begun {
         let (kept, Found { torn, damaged }) = match store {
             Ok(store) => KeptOverlay::load(store),
             Err(reason) => (KeptOverlay::unkept(reason), Found::default()),
@@ -46,12 +54,21 @@ impl Begun {
         if torn > 0 || damaged > 0 {
             events::overlay_cut(torn, damaged);
         }
-        let begun = Begun::with(file, kept);
-        let can_keep = begun.kept.state().fault().is_none();
-        if let (Err(unkept), true) = (begun.kept.catch_up(), can_keep) {
+        Begun::with(file, kept)
+    }
+
+    /// Keeps what has come of what was kept. Where all nodes share it they decide of it together.
+    pub fn catch_up(&self) {
+        let (can_keep, is_shared) = {
+            let state = self.kept.state();
+            (state.fault().is_none(), state.is_shared())
+        };
+        if is_shared {
+            return;
+        }
+        if let (Err(unkept), true) = (self.kept.catch_up(), can_keep) {
             events::overlay_behind(&unkept.reason);
         }
-        begun
     }
 
     /// With what is kept, of which nothing is written yet. Tells what has come of it.

@@ -9,6 +9,21 @@ use thiserror::Error;
 
 use crate::config::model::Bind;
 use crate::net::holder::{self, Holder, Transport};
+use crate::net::socket_file::SocketFile;
+
+/// What a socket that clients come to is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListeningPlace {
+    /// The name of its listener.
+    pub listener: String,
+    /// As it is written.
+    pub bind: Bind,
+    /// As it is.
+    pub address: Bound,
+}
+
+/// An address as it is, with the file of its socket.
+pub(super) type Opened = (Bound, Option<SocketFile>);
 
 /// An address that can't be bound.
 #[derive(Debug, Error)]

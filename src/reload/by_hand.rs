@@ -13,7 +13,7 @@ use super::background::background;
 use super::begun::now_ms;
 use super::kept::{StoreReach, Unkept};
 use super::plan::{Plan, PlannedEnd};
-use super::running::{ConfigInForce, Refusal, RunningConfig};
+use super::running::{ConfigInForce, Refusal, RunningConfig, TurnPause};
 use crate::events;
 use crate::overlay::{
     Author, Changed, Declined, ObjectName, OverlayEntry, Wish, WishList, change, lay, next_end, reconcile,
@@ -252,9 +252,13 @@ impl RunningConfig {
 
     /// Keeps nothing from now on, so that a successor can have the folder. Waits for the turn that goes on.
     pub async fn close_store(&self) {
-        let last = self.last.lock().await;
-        let kept = Arc::clone(&last.force.kept);
+        self.close_store_in(&self.pause().await).await;
+    }
+
+    /// The same in the turn that one has: whoever waits for its own can keep nothing any more.
+    pub async fn close_store_in(&self, turn: &TurnPause<'_>) {
+        let kept = Arc::clone(&turn.0.force.kept);
         let _ = background(move || kept.close("this process is about to end")).await;
-        self.show(&last.force);
+        self.show(&turn.0.force);
     }
 }

@@ -31,6 +31,7 @@ pub mod trial;
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ use crate::tick::Tick;
 use crate::worker::{Before, Change, ChangeSender, Turnover, WorkerNews};
 use addresses::{Addresses, BoundAddress};
 use background::in_background;
-use bound::{Bound, Unbound};
+use bound::{Bound, ListeningPlace, Unbound};
 use logs::{AccessLogs, OldLog};
 use plan::PlannedAddress;
 
@@ -241,6 +242,33 @@ impl Reloader {
         let state = self.state();
         let places = state.deployed.places.all().iter();
         places.map(|place| (place.listener.clone(), place.address.clone())).collect()
+    }
+
+    /// Another descriptor of each socket that clients come to, worker by worker, with what it is.
+    ///
+    /// # Errors
+    /// What the system reports; a worker has ended.
+    pub async fn sockets(&self) -> io::Result<Vec<(ListeningPlace, OwnedFd)>> {
+        let mut all = Vec::new();
+        for worker in &self.worker_ends {
+            let (tell, told) = oneshot::channel();
+            let gone = || io::Error::other("a worker has ended");
+            worker.send(WorkerNews::Sockets(tell)).map_err(|_| gone())?;
+            for (id, socket) in told.await.map_err(|_| gone())?? {
+                all.extend(self.state().deployed.places.place(id).map(|place| (place, socket)));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The files of unix sockets that the process before has left are this one's own from now on.
+    pub fn claim_files(&self) {
+        self.state().deployed.places.claim_files();
+    }
+
+    /// Leaves the files of unix sockets where they are: another process has these.
+    pub fn leave_files(&self) {
+        self.state().deployed.places.leave_files();
     }
 
     /// How to reopen the file of the access log in force; `None`: there is none.

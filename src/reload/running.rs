@@ -121,6 +121,9 @@ pub(super) enum Occasion<'a> {
     },
 }
 
+/// While it is there nothing else is put into force.
+pub struct TurnPause<'a>(pub(super) tokio::sync::MutexGuard<'a, LastTurn>);
+
 impl ConfigInForce {
     /// Those of `files` that are to be watched.
     pub(super) fn watched(&self, files: &Files) -> Files {
@@ -152,6 +155,17 @@ impl ConfigInForce {
 }
 
 impl RunningConfig {
+    /// Waits until nothing is being put into force, and lets nothing be put into force for as long as what is given is there.
+    pub async fn pause(&self) -> TurnPause<'_> {
+        TurnPause(self.last.lock().await)
+    }
+
+    /// Whether a config is on trial.
+    #[must_use]
+    pub fn is_on_trial(&self) -> bool {
+        self.trial.borrow().is_some()
+    }
+
     /// Of a config that is in force.
     #[must_use]
     pub fn new(reloader: Arc<Reloader>, loader: Loader, tune: Tune, begun: Begun) -> RunningConfig {

@@ -13,6 +13,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub enum Unlocked {
 #[derive(Debug)]
 pub struct LockedFolder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl LockedFolder {
@@ -72,7 +73,7 @@ impl LockedFolder {
         make_private(folder).map_err(unwritable)?;
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut lock = options.open(folder.join(LOCK)).map_err(unwritable)?;
+        let lock = options.open(folder.join(LOCK)).map_err(unwritable)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -86,10 +87,33 @@ impl LockedFolder {
             }
             Err(error) => return Err(unwritable(error.into())),
         }
-        // It serves messages only; a disk that has no room for it may have some later.
-        let _ = lock.set_len(0);
-        let _ = writeln!(lock, "{name} (process {})", std::process::id());
-        Ok(LockedFolder { path: folder.to_owned(), _lock: lock })
+        tell(&lock, name);
+        Ok(LockedFolder { path: folder.to_owned(), lock })
+    }
+
+    /// Takes `folder` together with a process that has it, and gives its `lock`; if that is the lock of another folder, for itself. From then on both have it,
+    /// and it is free when both have let go of it: who writes there they have to agree on.
+    ///
+    /// # Errors
+    /// See [`Unlocked`].
+    pub fn share(folder: &Path, name: &str, lock: OwnedFd) -> Result<LockedFolder, Unlocked> {
+        let lock = File::from(lock);
+        let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
+        let theirs = lock.metadata().map(identity).ok();
+        let own = std::fs::metadata(folder.join(LOCK)).map(identity).ok();
+        if own.is_none() || own != theirs {
+            return LockedFolder::take(folder, name);
+        }
+        tell(&lock, name);
+        Ok(LockedFolder { path: folder.to_owned(), lock })
+    }
+
+    /// What a process holds by which this one is [shared](LockedFolder::share).
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn copy_of_lock(&self) -> io::Result<OwnedFd> {
+        self.lock.try_clone().map(OwnedFd::from)
     }
 
     /// Where it is.
@@ -116,6 +140,13 @@ impl LockedFolder {
     pub fn has(&self, journal: &str) -> bool {
         self.path.join(journal).exists()
     }
+}
+
+/// Says in the file whose it is. It serves messages only; a disk that has no room for it may have some later.
+fn tell(mut lock: &File, name: &str) {
+    let _ = lock.set_len(0);
+    let _ = lock.rewind();
+    let _ = writeln!(lock, "{name} (process {})", std::process::id());
 }
 
 /// Keeps records in a journal there.
@@ -191,26 +222,45 @@ impl LocalStore {
     }
 }
 
-impl Store for LocalStore {
-    fn load(&mut self) -> io::Result<Kept> {
-        let mut file = self.open("", false)?;
+impl LocalStore {
+    /// All that was kept, of a journal that another process may write: nothing is mended.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn look(&self) -> io::Result<Kept> {
+        match File::open(self.path("")) {
+            Ok(file) => Ok(self.read(&file)?.0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kept::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is in it, and where the lines that count end.
+    fn read(&self, mut file: &File) -> io::Result<(Kept, usize)> {
         let refused = |why: String| Err(io::Error::other(format!("{}{why}", self.path("").display())));
         if file.metadata()?.len() > SIZE_MAX {
             return refused(" is larger than 256MiB".to_owned());
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let (kept, whole) = match journal::read(&bytes) {
-            JournalText::Known { kept, whole } => (kept, whole),
-            JournalText::Foreign => return refused(" was written by a later version of evenkeel".to_owned()),
+        match journal::read(&bytes) {
+            JournalText::Known { kept, whole } => Ok((kept, whole)),
+            JournalText::Foreign => refused(" was written by a later version of evenkeel".to_owned()),
             JournalText::Doubled(line) => {
                 let before = line - 1;
-                return refused(format!(
+                refused(format!(
                     ":{line}: another journal begins here, so two were put together; end evenkeel, keep the lines up to {before} \
                      or those from {line} on, and start it again"
-                ));
+                ))
             }
-        };
+        }
+    }
+}
+
+impl Store for LocalStore {
+    fn load(&mut self) -> io::Result<Kept> {
+        let file = self.open("", false)?;
+        let (kept, whole) = self.read(&file)?;
         self.file = Some(file);
         self.end = whole as u64;
         self.is_dirty = kept.torn > 0;

@@ -3,6 +3,7 @@
 //! A record is a few bytes of the caller's. It is there as a whole or not at all, and once it is said to be there it is there
 //! after a crash too. `local` keeps them in a folder of this machine.
 
+pub mod held;
 pub mod journal;
 pub mod local;
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub use state::objects::{Backend, Lease};
 pub use state::padded::Padded;
 pub use state::registry::{Gone, Prepared, Registry};
 pub use state::scale_signal::ScaleSignal;
-pub use state::settled::ProbeWord;
+pub use state::settled::{ProbeWord, ProbeWords};
 pub use state::status::{BackendCondition, BackendStatus, InputStatus, TargetStatus};
 pub use state::tally::TargetTally;
 pub use state::target_state::{TargetState, Transition, Verdict};

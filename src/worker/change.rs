@@ -14,7 +14,9 @@
 //!    hands over all that it holds; what finds no room goes back with [`Before`], and none is lost.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +99,8 @@ pub enum WorkerNews {
     Change(Box<Change>),
     /// Backends leave, or stay after all, without one: their words have changed.
     Departing(Arc<[Arc<Backend>]>),
+    /// Somebody wants its listening sockets.
+    Sockets(oneshot::Sender<io::Result<Vec<(SocketId, OwnedFd)>>>),
 }
 
 /// By which a worker is told of changes.
@@ -128,9 +132,35 @@ pub(super) struct Accepting {
     admitter: Rc<Admitter>,
     limits: Arc<ConnectionLimits>,
     neighbours: Neighbours,
-    loops: HashMap<SocketId, Rc<Orders>>,
+    /// By number; of a process before us there may be several sockets with one.
+    loops: HashMap<SocketId, AcceptingLoops>,
     /// Those for datagrams, among them some that are over.
     datagrams: Vec<Weak<DatagramLoop>>,
+}
+
+/// The loops of sockets that have one number.
+struct AcceptingLoops {
+    /// What they are told.
+    orders: Rc<Orders>,
+    /// Their sockets, until they close.
+    sockets: Vec<OpenListening>,
+}
+
+/// A socket that its loop holds.
+enum OpenListening {
+    Stream(Weak<Acceptor>),
+    Datagrams(Weak<DatagramLoop>),
+}
+
+impl OpenListening {
+    /// Another descriptor of it; `None`: it is closed.
+    fn copy(&self) -> io::Result<Option<OwnedFd>> {
+        match self {
+            OpenListening::Stream(acceptor) => acceptor.upgrade().map(|acceptor| acceptor.copy()),
+            OpenListening::Datagrams(datagrams) => datagrams.upgrade().map(|datagrams| datagrams.copy()),
+        }
+        .transpose()
+    }
 }
 
 impl Accepting {
@@ -155,24 +185,52 @@ impl Accepting {
     /// The event loop does not take it.
     pub(super) fn begin(&mut self, socket: Socket, tasks: &mut Vital) -> io::Result<()> {
         let Socket { id, listener, kind } = socket;
-        let orders = Orders::new(&self.ctx, listener)?;
+        let loops = match self.loops.entry(id) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(place) => {
+                let orders = Orders::new(&self.ctx, listener)?;
+                place.insert(AcceptingLoops { orders, sockets: Vec::new() })
+            }
+        };
+        let orders = Rc::clone(&loops.orders);
         let acceptor = match kind {
             SocketKind::Tcp(tcp) => Acceptor::tcp(tcp)?,
             SocketKind::Unix(unix) => Acceptor::unix(unix)?,
             SocketKind::Udp(udp) => {
                 let datagrams = DatagramLoop::new(&self.ctx, &self.limits, udp, Rc::clone(&orders))?;
-                self.loops.insert(id, orders);
+                loops.sockets.push(OpenListening::Datagrams(Rc::downgrade(&datagrams)));
                 self.datagrams.retain(|one| one.strong_count() > 0);
                 self.datagrams.push(Rc::downgrade(&datagrams));
                 tasks.spawn_until("datagrams", datagrams.run());
                 return Ok(());
             }
         };
+        let acceptor = Rc::new(acceptor);
+        loops.sockets.push(OpenListening::Stream(Rc::downgrade(&acceptor)));
         let (ctx, admitter) = (Rc::clone(&self.ctx), Rc::clone(&self.admitter));
-        let accept_loop = Loop::new(ctx, admitter, self.neighbours.clone(), acceptor, Rc::clone(&orders));
-        self.loops.insert(id, orders);
+        let accept_loop = Loop::new(ctx, admitter, self.neighbours.clone(), acceptor, orders);
         tasks.spawn_until("accept loop", accept_loop.run());
         Ok(())
+    }
+
+    /// Another descriptor of each of its sockets, in the order of their numbers.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub(super) fn sockets(&self) -> io::Result<Vec<(SocketId, OwnedFd)>> {
+        let mut copies = Vec::new();
+        for (id, loops) in &self.loops {
+            for socket in &loops.sockets {
+                copies.extend(socket.copy()?.map(|copy| (*id, copy)));
+            }
+        }
+        copies.sort_by_key(|(id, _)| id.0);
+        Ok(copies)
+    }
+
+    /// Another process has these sockets: who comes next is its own.
+    pub(super) fn leave(&self) {
+        self.loops.values().for_each(|loops| loops.orders.is_left.set(true));
     }
 
     /// Keeps out whom `order` blocks, and cuts what they have under way.
@@ -199,14 +257,14 @@ impl Accepting {
         for (id, order) in &turnover.orders {
             match order {
                 Some(listener) => {
-                    if let (Some(orders), Some(here)) = (self.loops.get(id), self.ctx.here(*listener)) {
-                        orders.here.replace(here);
+                    if let (Some(loops), Some(here)) = (self.loops.get(id), self.ctx.here(*listener)) {
+                        loops.orders.here.replace(here);
                     }
                 }
                 None => {
                     ends = true;
-                    if let Some(orders) = self.loops.remove(id) {
-                        orders.ends.set(true);
+                    if let Some(loops) = self.loops.remove(id) {
+                        loops.orders.ends.set(true);
                     }
                 }
             }

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -114,6 +115,14 @@ impl DatagramLoop {
         }))
     }
 
+    /// Another descriptor of its socket.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub(super) fn copy(&self) -> io::Result<OwnedFd> {
+        self.work.borrow().relay.copy_of_front()
+    }
+
     /// Ends the flows of clients in `networks`; says how many.
     pub(super) fn cut(&self, networks: &Networks) -> usize {
         if networks.is_empty() { 0 } else { self.work.borrow_mut().relay.cut(networks, now()) }
@@ -194,7 +203,12 @@ impl DatagramLoop {
     fn turn(&self, cx: &mut Context<'_>, work: &mut Work, here: &Here) -> bool {
         let now = now();
         let replies = work.relay.poll_replies(cx, here, &mut work.space, now);
-        let requests = work.relay.poll_requests(cx, here, &mut work.space, now);
+        let requests = if self.orders.is_left.get() {
+            // What comes is read by another process.
+            Poll::Pending
+        } else {
+            work.relay.poll_requests(cx, here, &mut work.space, now)
+        };
         for polled in [&replies, &requests] {
             if let Poll::Ready(Err(error)) = polled
                 && !is_passing(error)

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,6 +53,8 @@ pub(super) struct Orders {
     pub(super) here: RefCell<Here>,
     /// It accepts what is queued, and no more.
     pub(super) ends: Cell<bool>,
+    /// Another process has the socket, too, so that nobody is to be turned away there.
+    pub(super) is_left: Cell<bool>,
 }
 
 impl Orders {
@@ -62,7 +64,7 @@ impl Orders {
     /// There is no such listener.
     pub(super) fn new(ctx: &WorkerCtx, listener: ListenerId) -> io::Result<Rc<Orders>> {
         let here = ctx.here(listener).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false) }))
+        Ok(Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false), is_left: Cell::new(false) }))
     }
 }
 
@@ -95,6 +97,17 @@ impl Acceptor {
     /// The same of a unix socket.
     pub(super) fn unix(socket: std::os::unix::net::UnixListener) -> io::Result<Acceptor> {
         Ok(Acceptor::Unix(watch(socket, Interest::READABLE)?))
+    }
+
+    /// Another descriptor of the socket.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub(super) fn copy(&self) -> io::Result<OwnedFd> {
+        match self {
+            Acceptor::Tcp(tcp) => tcp.get_ref().try_clone().map(OwnedFd::from),
+            Acceptor::Unix(unix) => unix.get_ref().try_clone().map(OwnedFd::from),
+        }
     }
 
     /// Accepts one. `many`: see [`poll_accept`].
@@ -139,7 +152,7 @@ pub(super) struct Loop {
     admitter: Rc<Admitter>,
     neighbours: Neighbours,
     orders: Rc<Orders>,
-    acceptor: Acceptor,
+    acceptor: Rc<Acceptor>,
     /// Several clients wait.
     many: Cell<bool>,
     deadline: Deadline,
@@ -150,7 +163,7 @@ impl Loop {
         ctx: Rc<WorkerCtx>,
         admitter: Rc<Admitter>,
         neighbours: Neighbours,
-        acceptor: Acceptor,
+        acceptor: Rc<Acceptor>,
         orders: Rc<Orders>,
     ) -> Loop {
         let deadline = ctx.ticker.deadline();
@@ -187,12 +200,15 @@ impl Loop {
                 tokio::task::yield_now().await;
             }
         }
-        self.accept_the_rest().await;
+        // What is queued in a socket that another process has is not lost.
+        if !self.orders.is_left.get() || self.orders.ends.get() {
+            self.accept_the_rest().await;
+        }
         self.orders.ends.get()
     }
 
     async fn accept_the_rest(&mut self) {
-        if let Acceptor::Tcp(tcp) = &self.acceptor
+        if let Acceptor::Tcp(tcp) = &*self.acceptor
             && let Err(error) = socket::refuse_handshakes(tcp.get_ref())
         {
             events::handshakes_not_refused(&error);
@@ -272,7 +288,7 @@ mod tests {
             let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(10), TaskTracker::new());
             let mut ends = link(&[Arc::clone(&ctx.cells)]);
             let neighbours = ends.remove(0).neighbours;
-            let acceptor = acceptor.expect("registered");
+            let acceptor = Rc::new(acceptor.expect("registered"));
             let accepting =
                 spawn_local(Loop::new(Rc::clone(&ctx), admitter, neighbours, acceptor, orders).run());
             // The loop waits for its first connection.

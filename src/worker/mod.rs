@@ -163,11 +163,18 @@ async fn serve(
             }
             WorkerNews::Departing(backends) => ctx.tunnels.look(&backends),
             WorkerNews::Blocked(order) => loops.block(order),
+            WorkerNews::Sockets(wanted) => {
+                // Whoever asked may have gone.
+                let _ = wanted.send(loops.sockets());
+            }
         }
     }
     let before = ctx.cells.ended_with(Cause::Shutdown);
     // Whoever still says something is not to wait for an answer.
     drop(changes);
+    if shutdown.succeeded.is_cancelled() {
+        loops.leave();
+    }
     // From here on only accept loops hold the neighbours, and the others' mailboxes end when those have.
     drop(loops);
     ctx.drain();

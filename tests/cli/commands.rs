@@ -27,6 +27,7 @@ fn help_of_every_command_shows_an_example() {
             "apply",
             "confirm",
             "rollback",
+            "upgrade",
             "status",
             "top",
             "explain",

@@ -171,5 +171,6 @@ mod traces;
 mod trial;
 mod udp;
 mod udp_lab;
+mod upgrade;
 mod watch;
 mod webhooks;

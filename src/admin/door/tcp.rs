@@ -64,6 +64,7 @@ pub struct AdminDoor {
     /// None: they were given up.
     listeners: Mutex<Vec<TcpListener>>,
     addresses: Vec<SocketAddr>,
+    written: Vec<SocketAddr>,
     desk: Desk,
 }
 
@@ -75,29 +76,50 @@ struct Secured {
 }
 
 impl AdminDoor {
-    /// Binds all of these. Nobody else has these addresses, not even with SO_REUSEPORT.
+    /// Binds all of these but for those that the process before has `left`, each as it was written. Nobody else has these addresses, not even with
+    /// SO_REUSEPORT.
     ///
     /// # Errors
     /// One can't be bound; then none is.
-    pub fn open(binds: &[SocketAddr], desk: Desk) -> Result<AdminDoor, Unbound> {
+    pub fn open(
+        binds: &[SocketAddr],
+        desk: Desk,
+        left: &mut Vec<(SocketAddr, TcpListener)>,
+    ) -> Result<AdminDoor, Unbound> {
         let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
         let owner = match desk {
             Desk::Admin => "admin",
             Desk::Metrics => "metrics",
         };
         for &address in binds {
-            let (listener, address) = socket::listen_alone(address)
-                .map_err(|error| Unbound::new(owner, &Bind::Tcp(address), error))?;
+            // As it is written: of a port that the system chose the process before has told so.
+            let before = left.iter().position(|(written, _)| *written == address);
+            let bound = match before.map(|place| left.swap_remove(place).1) {
+                Some(listener) => listener.local_addr().map(|address| (listener, address)),
+                None => socket::listen_alone(address),
+            };
+            let (listener, address) =
+                bound.map_err(|error| Unbound::new(owner, &Bind::Tcp(address), error))?;
             listeners.push(listener);
             addresses.push(address);
         }
-        Ok(AdminDoor { listeners: Mutex::new(listeners), addresses, desk })
+        Ok(AdminDoor { listeners: Mutex::new(listeners), addresses, written: binds.to_vec(), desk })
     }
 
     /// Where it is bound, with the ports that the system chose.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Another descriptor of each socket, with its address as it was written and as it is; none: they were given up.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn copies(&self) -> std::io::Result<Vec<(SocketAddr, SocketAddr, TcpListener)>> {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = listeners.iter().zip(self.written.iter().zip(&self.addresses));
+        all.map(|(one, (written, address))| Ok((*written, *address, one.try_clone()?))).collect()
     }
 
     /// Gives up the addresses. What is being answered is finished.

@@ -67,6 +67,33 @@ Exit status:
      or the output could not be written
   2  a wrong command line, or no process, several, or one that does not answer";
 
+pub(in crate::cli) const UPGRADE_EXAMPLES: &str = "Examples:
+  evenkeel upgrade
+  evenkeel upgrade /usr/local/bin/evenkeel-next
+  evenkeel upgrade --force -c /etc/evenkeel/evenkeel.yaml
+
+The new process gets the arguments of the one that runs, reads its config again, and takes over its sockets. If it refuses, ends, or is
+not ready within 10 seconds, nothing has changed. The binary belongs to root or to the user of the process, and nobody else may write it.
+
+Exit status:
+  0  the new process serves, and the one before drains
+  1  nothing has changed; or the output could not be written
+  2  a wrong command line, or no process, several, or one that does not answer";
+
+/// Options of `upgrade`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct UpgradeOptions {
+    /// The binary [default: the one that the process was started from, as it is now]
+    #[arg(value_name = "BINARY", value_hint = ValueHint::ExecutablePath)]
+    pub(in crate::cli) binary: Option<PathBuf>,
+    /// Where three earlier processes still drain, have the oldest one cut what it has
+    #[arg(long)]
+    pub(in crate::cli) force: bool,
+    /// How it is asked.
+    #[command(flatten)]
+    pub(in crate::cli) asking: AskOptions,
+}
+
 /// Options of `plan`.
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct PlanOptions {

@@ -21,7 +21,7 @@ use self::life::{DemoLife, patients};
 use self::load::DemoLoad;
 use self::terminal::Terminal;
 use super::args::demo::DemoOptions;
-use super::serve::ConfigSource;
+use super::serve::{ConfigSource, Inheritance};
 use super::{logging, serve};
 use crate::admin::TextLoader;
 use crate::reload::running::Loader;
@@ -48,7 +48,7 @@ pub(super) fn run(options: &DemoOptions) -> anyhow::Result<ExitCode> {
     let loaded = load_own(&ports, &pools, &authority, &token)?;
     let config = loaded.config.clone();
     logging::during(&config, |tune| {
-        let server = serve::start(loaded, never(), tune)?;
+        let server = serve::start(loaded, never(), tune, Inheritance::default())?;
         let welcome = welcome::text(options, &ports, &token, &pools);
         let terminal = Terminal::open(welcome, server.targets().to_vec(), server.shutdown())?;
         if !options.quiet {
@@ -71,5 +71,7 @@ fn start(name: &str, count: usize, make: impl Fn(String) -> Fake) -> anyhow::Res
 fn never() -> ConfigSource {
     let loader: Loader = Arc::new(|| anyhow::bail!("the demo has no config file to read again"));
     let text: TextLoader = Arc::new(|_, _, _| anyhow::bail!("the demo serves its own config and no other"));
-    ConfigSource { file: None, loader, text, shared: None, texts: None }
+    let unable =
+        Some("the demo has backends of its own in this process, which another one can't have".to_owned());
+    ConfigSource { file: None, unable, loader, text, shared: None, texts: None }
 }

@@ -13,6 +13,7 @@ pub(super) mod status;
 mod status_text;
 mod stream_pieces;
 pub(super) mod top;
+pub(super) mod upgrade;
 pub(super) mod why;
 mod why_text;
 

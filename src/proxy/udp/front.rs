@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::task::{Context, Poll, ready};
 
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
@@ -138,6 +138,14 @@ impl Front {
                 Err(_) => {}
             }
         }
+    }
+
+    /// Another descriptor of the socket.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn copy(&self) -> io::Result<OwnedFd> {
+        self.socket.get_ref().try_clone().map(OwnedFd::from)
     }
 
     /// Whose flow a row belongs to.

@@ -15,6 +15,7 @@ mod ends;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -252,6 +253,14 @@ impl DatagramRelay {
         if let Some(flow) = over {
             self.end(flow, Cause::Done, now);
         }
+    }
+
+    /// Another descriptor of the socket that clients send to.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn copy_of_front(&self) -> io::Result<OwnedFd> {
+        self.front.copy()
     }
 
     /// Reads what clients have sent, and passes on what belongs to a flow. Ready: there may be more.

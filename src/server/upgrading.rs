@@ -1,0 +1,464 @@
+//! Upgrades: everything that this process has is given to another one, and then it drains.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::admin::upgrading::desk::{Draining, UpgradeAsk, UpgradeDesk, UpgradeProblem, UpgradeReport};
+use crate::admin::{AdminDoor, AdminListener};
+use crate::config::model::Bind;
+use crate::events;
+use crate::net::{now, supervisor};
+use crate::reload::Reloader;
+use crate::reload::addresses::left::LeftAddress;
+use crate::reload::begun::now_ms;
+use crate::reload::bound::{Bound, ListeningPlace};
+use crate::reload::running::RunningConfig;
+use crate::shutdown::Shutdown;
+use crate::store::local::LockedFolder;
+use crate::targets::ProbeWords;
+use crate::upgrade::binary::TrustedBinary;
+use crate::upgrade::candidate::{Leash, Start, TIME, wait_for_cut};
+use crate::upgrade::words::{SocketRow, SocketUse, ToldAddress};
+use crate::upgrade::{Candidate, Elder, Legacy, LegacySocket, UpgradeFault};
+use crate::worker::SocketKind;
+
+/// Processes that may drain at once, each for an upgrade of its own.
+const ELDERS: usize = 3;
+/// The part of the state that is the process's name.
+pub const NAME: &str = "name";
+/// What probes of backends amount to.
+const HEALTH: &str = "health";
+/// Keys of session tickets.
+const TICKETS: &str = "tickets";
+/// How long it may take until nobody keeps anything in the folder of state any more, and how often that is looked at.
+const LET_GO: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(5);
+/// How long the answer to who has asked may take.
+const LAST_ANSWER: Duration = Duration::from_millis(300);
+
+/// What only one process may have at a time, and what is told of it.
+pub struct Possessions {
+    /// The process's name.
+    pub name: String,
+    /// The admin socket.
+    pub admin: Option<Arc<AdminListener>>,
+    /// The admin API over TCP.
+    pub door: Option<Arc<AdminDoor>>,
+    /// Metrics over TCP.
+    pub metrics: Option<Arc<AdminDoor>>,
+    /// The folder of state, as long as somebody keeps something there: whoever drains must not keep a successor from it.
+    pub folder: Weak<LockedFolder>,
+}
+
+/// By which this process is upgraded.
+pub struct Upgrades {
+    running: Arc<RunningConfig>,
+    shutdown: Shutdown,
+    possessions: Possessions,
+    start: Start,
+    /// The how manieth of its row this process is.
+    generation: u32,
+    /// Why there can be no upgrade; `None`: there can.
+    unable: Option<String>,
+    elders: Mutex<Vec<Elder>>,
+    /// Who has it upgrades.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Upgrades {
+    /// Of a process that is the `generation`th of its row, and whose predecessors `elders` drain. `unable`: why there can be no upgrade, if so.
+    #[must_use]
+    pub fn new(
+        running: Arc<RunningConfig>,
+        shutdown: Shutdown,
+        possessions: Possessions,
+        generation: u32,
+        elders: Vec<Elder>,
+        unable: Option<String>,
+    ) -> Upgrades {
+        let mut typed = std::env::args_os();
+        let name = typed.next().unwrap_or_else(|| "evenkeel".into());
+        let start = Start { name, arguments: typed.collect() };
+        let (elders, turn) = (Mutex::new(elders), tokio::sync::Mutex::default());
+        Upgrades { running, shutdown, possessions, start, generation, unable, elders, turn }
+    }
+
+    async fn carry_out(&self, ask: UpgradeAsk) -> Result<UpgradeReport, UpgradeFault> {
+        let Ok(_turn) = self.turn.try_lock() else { return Err(UpgradeFault::UnderWay) };
+        self.judge_end()?;
+        if let Some(why) = self.unable() {
+            return Err(UpgradeFault::Unable(why));
+        }
+        self.judge_crowd(ask.force)?;
+        let binary = TrustedBinary::open(&ask.binary.unwrap_or_else(own_binary))?;
+        // Nothing changes from here on: what is given is what there is.
+        let pause = self.running.pause().await;
+        if self.running.is_on_trial() {
+            let why = "a config is on trial: `evenkeel confirm` it, or `evenkeel rollback`, and then upgrade";
+            return Err(UpgradeFault::Unable(why.to_owned()));
+        }
+        events::upgrade_begun(&binary.path);
+        let start = self.start.clone();
+        let candidate = in_background(move || Candidate::start(&binary, &start)).await?;
+        let (leash, due, generation) = (candidate.leash(), candidate.due(), self.generation);
+        let greeted = in_background(move || {
+            let mut candidate = candidate;
+            candidate.greet(generation).map(|()| candidate)
+        });
+        let candidate = self.unless_it_ends(greeted, &leash, due).await?;
+        let legacy = self.legacy().await?;
+        let served = in_background(move || {
+            let mut candidate = candidate;
+            candidate.give(&legacy).map(|()| candidate)
+        });
+        let mut candidate = self.unless_it_ends(served, &leash, due).await?;
+        self.judge_end()?;
+        if let Some(gone) = candidate.is_gone() {
+            return Err(gone);
+        }
+        // Whoever waits for its turn can keep nothing any more: what it did the other one would not know.
+        self.running.close_store_in(&pause).await;
+        let report = self.be_over(&candidate, ask.force);
+        drop(pause);
+        self.let_go(candidate).await;
+        Ok(report)
+    }
+
+    /// The process is told to end.
+    fn judge_end(&self) -> Result<(), UpgradeFault> {
+        let ends = self.shutdown.leaving.is_cancelled() || self.shutdown.drain.is_cancelled();
+        if ends { Err(UpgradeFault::Ending) } else { Ok(()) }
+    }
+
+    /// Waits for `work`, unless this process is told to end or the other one takes too long: then that one is ended at once, before anything is given up
+    /// of what both have.
+    async fn unless_it_ends(
+        &self,
+        work: impl Future<Output = Result<Candidate, UpgradeFault>>,
+        leash: &Leash,
+        due: Instant,
+    ) -> Result<Candidate, UpgradeFault> {
+        let mut work = pin!(work);
+        let fault = tokio::select! {
+            // What has come in time counts.
+            biased;
+            outcome = &mut work => return outcome,
+            () = self.shutdown.leaving.cancelled() => UpgradeFault::Ending,
+            () = self.shutdown.drain.cancelled() => UpgradeFault::Ending,
+            () = sleep_until(due) => UpgradeFault::Late(TIME.as_secs()),
+        };
+        leash.cut();
+        // It is ended by whoever waited for it.
+        drop(work.await);
+        Err(fault)
+    }
+
+    /// Why there can be no upgrade.
+    fn unable(&self) -> Option<String> {
+        // A container ends with it, and with the container whoever has taken over.
+        let is_first = std::process::id() == 1;
+        let of_container = || {
+            "this is the first process of a container, which ends with it: start a container with the new image, \
+             and end this one when that is ready (`shutdown_delay`, `/readyz`)"
+        };
+        let of_unit = || "systemd would end the new process together with this one: the unit needs `Type=notify` and `NotifyAccess=all`";
+        let unit = supervisor::is_unit_that_is_not_told().then(of_unit);
+        let why = is_first.then(of_container).or(unit).map(str::to_owned);
+        self.unable.clone().or(why)
+    }
+
+    /// Whether no more than so many drain.
+    fn judge_crowd(&self, force: bool) -> Result<(), UpgradeFault> {
+        let mut elders = self.elders.lock().unwrap_or_else(PoisonError::into_inner);
+        elders.retain(|elder| !elder.is_gone());
+        if elders.len() < ELDERS || force {
+            return Ok(());
+        }
+        let drains = draining(&elders).into_iter().map(|one| (one.process, one.seconds));
+        Err(UpgradeFault::Crowd(drains.collect()))
+    }
+
+    /// All that is given.
+    async fn legacy(&self) -> io::Result<Legacy> {
+        let Possessions { name, admin, door, metrics, folder } = &self.possessions;
+        let mut sockets = Vec::new();
+        for (place, descriptor) in self.running.reloader.sockets().await? {
+            let ListeningPlace { listener, bind, address } = place;
+            let (written, address) = (written(bind), told(address));
+            let row = SocketRow { used: SocketUse::Listener, listener, written, address };
+            sockets.push(LegacySocket { row, descriptor });
+        }
+        if let Some(admin) = admin
+            && let Some(socket) = admin.copy()?
+        {
+            let address = ToldAddress::Unix(admin.path().to_owned());
+            sockets.push(own_socket(SocketUse::AdminSocket, address.clone(), address, socket.into()));
+        }
+        for (used, door) in [(SocketUse::Admin, door), (SocketUse::Metrics, metrics)] {
+            for (written, address, socket) in
+                door.as_ref().map(|door| door.copies()).transpose()?.unwrap_or_default()
+            {
+                let (written, address) = (ToldAddress::Tcp(written), ToldAddress::Tcp(address));
+                sockets.push(own_socket(used, written, address, socket.into()));
+            }
+        }
+        let folder = match folder.upgrade() {
+            Some(folder) => Some((folder.path().to_owned(), folder.copy_of_lock()?)),
+            None => None,
+        };
+        let copies = |elder: &Elder| {
+            Ok(Elder { process: elder.process, since_ms: elder.since_ms, socket: elder.socket.try_clone()? })
+        };
+        let elders: io::Result<Vec<Elder>> =
+            self.elders.lock().unwrap_or_else(PoisonError::into_inner).iter().map(copies).collect();
+        let mut words = ProbeWords::default();
+        let snapshot = self.running.reloader.snapshots.current();
+        let targets = snapshot.iter().flat_map(|snapshot| &snapshot.targets);
+        targets.for_each(|target| target.tell_probes(&mut words));
+        let state = BTreeMap::from([
+            (NAME.to_owned(), name.clone()),
+            (HEALTH.to_owned(), serde_json::to_string(&words)?),
+            (TICKETS.to_owned(), BASE64.encode(self.running.reloader.snapshots.tickets().export())),
+        ]);
+        Ok(Legacy { sockets, folder, elders: elders?, state })
+    }
+
+    /// The other one serves: this one drains.
+    fn be_over(&self, candidate: &Candidate, force: bool) -> UpgradeReport {
+        let report = UpgradeReport {
+            version: candidate.version().to_owned(),
+            process: candidate.process(),
+            generation: self.generation.saturating_add(1),
+            draining: {
+                let mut elders = self.elders.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = draining(&elders);
+                if let Some(oldest) = elders.first().filter(|_| force && elders.len() >= ELDERS) {
+                    events::elder_cut(oldest.process);
+                    // If it has ended meanwhile all is well.
+                    let _ = oldest.cut();
+                }
+                all.push(Draining { process: std::process::id(), seconds: 0 });
+                elders.clear();
+                all
+            },
+        };
+        events::upgraded(&report.version, report.process);
+        if let Err(error) = supervisor::tell(&format!("MAINPID={}\n", report.process)) {
+            events::supervisor_not_told(&error);
+        }
+        if let Some(admin) = &self.possessions.admin {
+            admin.leave();
+        }
+        self.running.reloader.leave_files();
+        self.shutdown.succeeded.cancel();
+        self.shutdown.drain.cancel();
+        report
+    }
+
+    /// Tells the other one that it is alone, as soon as nobody here keeps anything any more in the folder that both have.
+    async fn let_go(&self, candidate: Candidate) {
+        let due = Instant::now() + LET_GO;
+        while self.possessions.folder.strong_count() > 0 && Instant::now() < due {
+            sleep(LOOK).await;
+        }
+        let socket = candidate.over();
+        let cut = self.shutdown.cut.clone();
+        let waits = thread::Builder::new().name("evenkeel-heir".to_owned());
+        // Without it nobody can end this process sooner than its own time.
+        let _ = waits.spawn(move || {
+            if wait_for_cut(&socket) {
+                events::cut_for_upgrade();
+                cut.cancel();
+            }
+        });
+    }
+}
+
+impl UpgradeDesk for Upgrades {
+    fn upgrade(
+        &self,
+        ask: UpgradeAsk,
+    ) -> Pin<Box<dyn Future<Output = Result<UpgradeReport, UpgradeProblem>> + Send + '_>> {
+        Box::pin(async move {
+            // However little there is to drain, the other process is told or ended, and whoever has asked has its answer.
+            let last = self.shutdown.last.token();
+            let outcome = self.carry_out(ask).await;
+            tokio::spawn(async move {
+                sleep(LAST_ANSWER).await;
+                drop(last);
+            });
+            outcome.map_err(|fault| {
+                events::upgrade_failed(&fault.to_string());
+                let is_unable = matches!(fault, UpgradeFault::Binary { .. } | UpgradeFault::Legacy(_));
+                UpgradeProblem { is_conflict: !is_unable, detail: format!("nothing has changed: {fault}") }
+            })
+        })
+    }
+}
+
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, UpgradeFault> + Send + 'static,
+) -> Result<T, UpgradeFault> {
+    spawn_blocking(work).await.unwrap_or_else(|failed| Err(io::Error::other(failed).into()))
+}
+
+/// Where the binary of this process is, or was: what was replaced has another file there.
+fn own_binary() -> PathBuf {
+    let path = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    match path.to_str().and_then(|path| path.strip_suffix(" (deleted)")) {
+        Some(before) => before.into(),
+        None => path,
+    }
+}
+
+fn own_socket(
+    used: SocketUse,
+    written: ToldAddress,
+    address: ToldAddress,
+    descriptor: OwnedFd,
+) -> LegacySocket {
+    LegacySocket { row: SocketRow { used, listener: String::new(), written, address }, descriptor }
+}
+
+fn draining(elders: &[Elder]) -> Vec<Draining> {
+    let seconds = |since_ms: u64| now_ms().saturating_sub(since_ms) / 1000;
+    elders.iter().map(|elder| Draining { process: elder.process, seconds: seconds(elder.since_ms) }).collect()
+}
+
+fn written(bind: Bind) -> ToldAddress {
+    match bind {
+        Bind::Tcp(address) => ToldAddress::Tcp(address),
+        Bind::Udp(address) => ToldAddress::Udp(address),
+        Bind::Unix(path) => ToldAddress::Unix(path),
+    }
+}
+
+fn told(bound: Bound) -> ToldAddress {
+    match bound {
+        Bound::Tcp(address) => ToldAddress::Tcp(address),
+        Bound::Udp(address) => ToldAddress::Udp(address),
+        Bound::Unix(path) => ToldAddress::Unix(path),
+    }
+}
+
+/// The sockets that the process before has left, by what they are for.
+#[derive(Debug, Default)]
+pub struct LeftSockets {
+    /// Those that clients come to.
+    pub listeners: Vec<LeftAddress>,
+    /// The admin socket.
+    pub admin: Option<(PathBuf, UnixListener)>,
+    /// The admin API over TCP, as written.
+    pub door: Vec<(std::net::SocketAddr, std::net::TcpListener)>,
+    /// Metrics, as written.
+    pub metrics: Vec<(std::net::SocketAddr, std::net::TcpListener)>,
+    /// The files of unix sockets among them.
+    pub files: Vec<PathBuf>,
+}
+
+impl LeftSockets {
+    /// Sorts them. What does not fit together is closed: nobody asked for it.
+    #[must_use]
+    pub fn of(sockets: Vec<LegacySocket>) -> LeftSockets {
+        let mut left = LeftSockets::default();
+        for LegacySocket { row, descriptor } in sockets {
+            if let ToldAddress::Unix(path) = &row.address {
+                left.files.push(path.clone());
+            }
+            match (row.used, row.written, row.address) {
+                (SocketUse::Listener, written, address) => {
+                    if let Some((place, kind)) = listening(row.listener, written, address, descriptor) {
+                        left.add(place, kind);
+                    }
+                }
+                (SocketUse::AdminSocket, _, ToldAddress::Unix(path)) => {
+                    left.admin = Some((path, descriptor.into()));
+                }
+                (SocketUse::Admin, ToldAddress::Tcp(written), _) => {
+                    left.door.push((written, descriptor.into()))
+                }
+                (SocketUse::Metrics, ToldAddress::Tcp(written), _) => {
+                    left.metrics.push((written, descriptor.into()));
+                }
+                (SocketUse::AdminSocket | SocketUse::Admin | SocketUse::Metrics, ..) => {}
+            }
+        }
+        left
+    }
+
+    /// One more socket of an address: those of all workers stand together.
+    fn add(&mut self, place: ListeningPlace, kind: SocketKind) {
+        match self.listeners.iter_mut().find(|one| one.place == place) {
+            Some(there) => there.sockets.push(kind),
+            None => self.listeners.push(LeftAddress { place, sockets: vec![kind] }),
+        }
+    }
+}
+
+fn listening(
+    listener: String,
+    written: ToldAddress,
+    address: ToldAddress,
+    descriptor: OwnedFd,
+) -> Option<(ListeningPlace, SocketKind)> {
+    let (bind, address, kind) = match (written, address) {
+        (ToldAddress::Tcp(written), ToldAddress::Tcp(address)) => {
+            (Bind::Tcp(written), Bound::Tcp(address), SocketKind::Tcp(descriptor.into()))
+        }
+        (ToldAddress::Udp(written), ToldAddress::Udp(address)) => {
+            (Bind::Udp(written), Bound::Udp(address), SocketKind::Udp(descriptor.into()))
+        }
+        (ToldAddress::Unix(written), ToldAddress::Unix(address)) => {
+            (Bind::Unix(written), Bound::Unix(address), SocketKind::Unix(descriptor.into()))
+        }
+        _ => return None,
+    };
+    Some((ListeningPlace { listener, bind, address }, kind))
+}
+
+/// Takes away those files of unix sockets that the process before has left and nobody has here: whoever connects is not to find somebody who is gone.
+pub fn clear_left(files: Vec<PathBuf>, reloader: &Reloader, admin: Option<&Path>) {
+    let bound = reloader.bound();
+    let is_ours = |path: &Path| {
+        admin == Some(path) || bound.iter().any(|(_, bound)| matches!(bound, Bound::Unix(own) if own == path))
+    };
+    for path in files.into_iter().filter(|path| !is_ours(path)) {
+        if std::fs::symlink_metadata(&path).is_ok_and(|facts| facts.file_type().is_socket()) {
+            // Somebody may have removed it in between.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Takes over what the process before knows, in `reloader` and what it has put into force.
+pub fn take_over(legacy: &Legacy, reloader: &Reloader) {
+    if let Some(keys) = legacy.state.get(TICKETS).and_then(|text| BASE64.decode(text).ok()) {
+        reloader.snapshots.tickets().take_over(&keys);
+    }
+    // What nobody understands is found out anew.
+    let words = legacy.state.get(HEALTH).and_then(|text| serde_json::from_str::<ProbeWords>(text).ok());
+    let (words, now) = (words.unwrap_or_default(), now());
+    let snapshot = reloader.snapshots.current();
+    let targets = snapshot.iter().flat_map(|snapshot| &snapshot.targets);
+    targets.for_each(|target| target.take_over(&words, now));
+}
+
+/// The folder of state that the process before has left, if it was `folder`.
+#[must_use]
+pub fn lock_of(legacy: &mut Legacy, folder: &Path) -> Option<OwnedFd> {
+    let (_, lock) = legacy.folder.take_if(|(path, _)| path == folder)?;
+    Some(lock)
+}
