@@ -196,8 +196,8 @@ fn dashboard_alerts_and_queries_use_families_that_exist() {
 #[test]
 fn links_between_documents_lead_somewhere() {
     let mut seen = 0;
-    let docs =
-        std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    let folders = ["docs", "docs/coming-from"].map(|folder| std::fs::read_dir(folder).unwrap());
+    let docs = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
     for path in docs.chain(["README.md".into(), "CHANGELOG.md".into()]) {
         let text = std::fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -383,6 +383,30 @@ fn each_recipe_loads_and_does_what_its_tests_say() {
         std::fs::write(&file, wrong).unwrap();
         assert!(!check().status.success(), "{name}");
     }
+}
+
+#[test]
+fn the_configs_for_those_who_come_from_elsewhere_load_without_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut count = 0;
+    for page in std::fs::read_dir("docs/coming-from").unwrap() {
+        let page = page.unwrap().path();
+        let text = std::fs::read_to_string(&page).unwrap();
+        for block in text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let file = folder.path().join("evenkeel.yaml");
+            std::fs::write(&file, block).unwrap();
+            let done = Command::new(env!("CARGO_BIN_EXE_evenkeel")).arg("check").arg(&file).output().unwrap();
+            let said =
+                String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+            assert!(
+                done.status.success() && !said.contains("warning"),
+                "{}\n{block}\n{said}",
+                page.display()
+            );
+            count += 1;
+        }
+    }
+    assert_eq!(count, 5 * 3, "three for each program");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -405,4 +405,30 @@ fn files_of_sockets_that_nobody_has_any_more_are_gone() {
         other.exists() && identity(&other) == heirs.0.first().copied()
     });
     eventually("the others are gone", || !unix.exists() && !socket.exists());
+}
+
+#[test]
+fn a_supervisor_is_told_when_it_serves_and_which_process_does() {
+    let backends = fakes(1);
+    let folder = tempfile::tempdir().unwrap();
+    let told = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+    told.set_read_timeout(Some(PATIENCE)).unwrap();
+    let hear = || {
+        let mut said = [0; 200];
+        let length = told.recv(&mut said).unwrap();
+        String::from_utf8(said[..length].to_vec()).unwrap()
+    };
+    let place = folder.path().join("notify");
+    std::fs::write(
+        folder.path().join("evenkeel.yaml"),
+        super::support::process::whole(&config(&backends, "")),
+    )
+    .unwrap();
+    let process = Process::start_with(folder, 1, &[("NOTIFY_SOCKET", &place)]);
+    assert_eq!(hear(), "READY=1\n");
+    let (socket, mut heirs) = (process.socket(), Heirs::default());
+    let answer = heirs.upgrade(&socket, &json!({}));
+    // The new one says that it serves as soon as it is alone.
+    assert_eq!(hear(), format!("MAINPID={}\n", answer["process"]));
+    assert_eq!(hear(), "READY=1\n");
 }
