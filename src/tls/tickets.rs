@@ -355,6 +355,27 @@ mod tests {
     }
 
     #[test]
+    fn the_next_process_opens_tickets_of_the_one_before_for_what_both_show_alike() {
+        let [before, after, shared] = [(); 3].map(|()| Tickets::default());
+        let tls = |oldest| ListenerTls { oldest, ..ListenerTls::showing(Vec::new()) };
+        let (ours, only_before) = (before.of(&tls(TlsVersion::V12)), before.of(&tls(TlsVersion::V13)));
+        let ticket = ours.encrypt(b"x").expect("sealed");
+        let theirs = after.of(&tls(TlsVersion::V12));
+        assert_eq!(theirs.decrypt(&ticket), None);
+        after.take_over(&before.export());
+        assert_eq!(theirs.decrypt(&ticket).as_deref(), Some(&b"x"[..]));
+        assert_eq!(theirs.decrypt(&only_before.encrypt(b"x").expect("sealed")), None);
+        assert_eq!(after.stock().keys.len(), 1, "what nobody shows any more is not taken");
+        // What is no export changes nothing, and what all nodes have alike goes before.
+        after.take_over(&before.export()[..40]);
+        assert!(theirs.decrypt(&ticket).is_some());
+        shared.share(TicketRoots([(); 3].map(|()| TicketRoots::fresh())));
+        let of_all = shared.of(&tls(TlsVersion::V12));
+        shared.take_over(&before.export());
+        assert_eq!(of_all.decrypt(&ticket), None);
+    }
+
+    #[test]
     fn two_processes_with_the_same_keys_open_each_others_tickets_also_across_a_rotation() {
         let (ours, theirs) = (TicketKeys::default(), TicketKeys::default());
         let before = theirs.encrypt(b"x").expect("sealed");
