@@ -1,6 +1,8 @@
 //! The composition root: binds, starts workers and probes, hands out addresses, waits for the end.
 
+pub mod elders;
 mod endings;
+pub mod left;
 mod membership;
 mod refusals;
 mod serving;
@@ -40,6 +42,7 @@ use crate::tls::KeptCertificates;
 use crate::traces::TraceTask;
 use crate::webhook::WebhookThread;
 use crate::worker::{self, Ended, WorkerPlan};
+use elders::SharedCounts;
 use membership::MembershipEnd;
 use refusals::{LOOK, RefusalWatch};
 
@@ -102,6 +105,7 @@ pub struct Server {
     traces: Option<TraceTask>,
     statsd: Option<StatsdEnd>,
     membership: Option<MembershipEnd>,
+    counts: Option<Arc<SharedCounts>>,
 }
 
 impl Server {
@@ -185,6 +189,7 @@ impl Server {
             traces: None,
             statsd: None,
             membership: None,
+            counts: None,
         };
         if let Some(control) = &server.control {
             tasks::start(control, &server.reloader);
@@ -340,6 +345,9 @@ impl Server {
         if let Some(statsd) = self.statsd.take() {
             statsd.finish();
         }
+        if let Some(counts) = self.counts.take() {
+            counts.give_rest();
+        }
         if let Some(membership) = self.membership.take() {
             membership.finish();
         }
@@ -422,6 +430,7 @@ mod tests {
             traces: None,
             statsd: None,
             membership: None,
+            counts: None,
         };
         let error = server.wait().expect_err("a worker has failed");
         assert_eq!(error.to_string(), "its ticker has panicked");

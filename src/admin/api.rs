@@ -16,6 +16,7 @@ use super::upgrading::desk::UpgradeDesk;
 use crate::cluster::node::ClusterNode;
 use crate::config::{Fence, Loaded};
 use crate::events::EventHistory;
+use crate::metrics::CountsBook;
 use crate::net::now;
 use crate::reload::running::{Loader, RunningConfig};
 
@@ -43,6 +44,8 @@ pub struct Api {
     pub cluster: Option<Arc<ClusterNode>>,
     /// What puts another process into the place of this one; `None`: nothing does.
     pub upgrades: Option<Arc<dyn UpgradeDesk>>,
+    /// What the processes before have counted.
+    pub counts: Arc<CountsBook>,
     /// What was told of late.
     pub events: Arc<EventHistory>,
     /// What was counted of late.
@@ -81,6 +84,7 @@ impl Api {
             text,
             cluster: None,
             upgrades: None,
+            counts: Arc::default(),
             events,
             rates,
             wall,
@@ -103,6 +107,12 @@ impl Api {
     #[must_use]
     pub fn with_upgrades(self, upgrades: Arc<dyn UpgradeDesk>) -> Api {
         Api { upgrades: Some(upgrades), ..self }
+    }
+
+    /// The same of one that goes on with what others have counted.
+    #[must_use]
+    pub fn counting_in(self, counts: Arc<CountsBook>) -> Api {
+        Api { counts, ..self }
     }
 
     /// Whether the text of a config is taken over TCP too.

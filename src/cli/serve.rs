@@ -30,7 +30,9 @@ use crate::reload::begun::{Begun, now_ms};
 use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
 use crate::reload::together::{SharedReading, Together};
 use crate::reload::trial::replacement::clear_leftovers;
-use crate::server::upgrading::{LeftSockets, NAME, Possessions, Upgrades, clear_left, lock_of, take_over};
+use crate::server::elders::SharedCounts;
+use crate::server::left::{LeftSockets, clear_left, lock_of};
+use crate::server::upgrading::{NAME, Possessions, Upgrades, take_over};
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::held::{HeldStore, JournalsFree};
@@ -188,15 +190,14 @@ pub(super) fn start(
     let generation = heir.as_ref().map_or(1, |heir| heir.origin.generation);
     if let Some(heir) = &heir {
         take_over(&legacy, &server.reloader());
-        let elder = heir.succeed(now_ms());
+        let is_there = heir.succeed(now_ms(), &mut legacy);
         are_free.store(true, Ordering::Release);
         server.reloader().claim_files();
         if let Some(admin) = &admin {
             admin.claim();
         }
         clear_left(left.files, &server.reloader(), admin.as_deref().map(AdminListener::path));
-        events::succeeded(&heir.origin.version, heir.running(), generation, elder.is_none());
-        legacy.elders.extend(elder);
+        events::succeeded(&heir.origin.version, heir.running(), generation, !is_there);
     }
     begun.catch_up();
     if let Some((control, signals)) = server.control().cloned().zip(signals) {
@@ -272,16 +273,18 @@ pub(super) fn start(
             metrics: metrics.clone(),
             folder: folder_kept,
         };
+        let counts = Arc::new(SharedCounts::of(&mut legacy));
         let upgrades = Upgrades::new(
             Arc::clone(&running),
             server.shutdown(),
             possessions,
             generation,
-            legacy.elders,
+            Arc::clone(&counts),
             unable,
         );
         let api = Api::new(about, Arc::clone(&running), text).with_cluster(cluster);
-        let api = Arc::new(api.with_upgrades(Arc::new(upgrades)));
+        let api = Arc::new(api.with_upgrades(Arc::new(upgrades)).counting_in(counts.book()));
+        server.count_together(counts, &api);
         server.send_statsd(Arc::clone(&api));
         if admin.is_some() || door.is_some() {
             server.count_rates(Arc::clone(&api));

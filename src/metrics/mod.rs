@@ -4,6 +4,7 @@
 //! text, a [`Scrape`], piece by piece: however many backends there are, nobody who shares a thread with it waits for long. Nothing here asks
 //! for anything: `admin` brings the moment and sends the pieces. No label has a value that a client wrote.
 
+mod before;
 mod cached;
 mod clients;
 mod cluster;
@@ -24,6 +25,7 @@ mod times;
 mod upstream;
 mod walk;
 
+pub use before::CountsBook;
 pub use families::all;
 pub use family::Family;
 pub use owners::{CountedOwners, HEIRS};

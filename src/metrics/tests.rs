@@ -38,7 +38,7 @@ fn moment(snapshots: &Snapshots, cells: &[Arc<Cells>]) -> Moment {
 
 /// All of it, and what was read of it.
 fn text(snapshots: &Snapshots, cells: &[Arc<Cells>], form: TextForm) -> String {
-    let mut scrape = Scrape::new(ScrapeSources::new(moment(snapshots, cells)), form);
+    let mut scrape = Scrape::new(ScrapeSources::new(moment(snapshots, cells)), Arc::default(), form);
     std::iter::from_fn(|| scrape.piece()).collect()
 }
 
@@ -305,7 +305,8 @@ fn ten_thousand_backends_come_in_pieces_of_which_none_is_long() {
     for backend in &snapshot.targets[0].backends {
         cells[0].record(&request(&snapshot, backend.id));
     }
-    let mut scrape = Scrape::new(ScrapeSources::new(moment(&snapshots, &cells)), TextForm::Prometheus);
+    let mut scrape =
+        Scrape::new(ScrapeSources::new(moment(&snapshots, &cells)), Arc::default(), TextForm::Prometheus);
     let pieces: Vec<String> = std::iter::from_fn(|| scrape.piece()).collect();
     assert!(pieces.len() > 50 && pieces.iter().all(|piece| piece.len() < 40_000), "{}", pieces.len());
     let read = strict::read(&pieces.concat(), false).expect("it is well-formed");

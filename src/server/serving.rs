@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Server;
+use super::elders::SharedCounts;
 use super::membership::MembershipEnd;
 use crate::acme::{self, OrderDesk};
 use crate::admin::{AdminDoor, AdminListener, Api};
@@ -21,6 +22,15 @@ impl Server {
         let drain = self.shutdown.drain.clone();
         self.admin = Some(Arc::clone(&listener));
         control.spawn(again("the admin socket", async move || listener.serve(&api, &drain).await));
+    }
+
+    /// Counts with the processes before this one and after it.
+    pub fn count_together(&mut self, counts: Arc<SharedCounts>, api: &Arc<Api>) {
+        let Some(control) = &self.control else { return };
+        let source = Arc::downgrade(api);
+        counts.count_by(Box::new(move || source.upgrade()?.scrape_sources()));
+        self.counts = Some(Arc::clone(&counts));
+        control.spawn(again("those who drain", async move || Arc::clone(&counts).keep_listening().await));
     }
 
     /// Counts for the rates that the API tells of.

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -16,14 +14,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::elders::SharedCounts;
 use crate::admin::upgrading::desk::{Draining, UpgradeAsk, UpgradeDesk, UpgradeProblem, UpgradeReport};
 use crate::admin::{AdminDoor, AdminListener};
 use crate::config::model::Bind;
 use crate::events;
 use crate::net::{now, supervisor};
 use crate::reload::Reloader;
-use crate::reload::addresses::left::LeftAddress;
-use crate::reload::begun::now_ms;
 use crate::reload::bound::{Bound, ListeningPlace};
 use crate::reload::running::RunningConfig;
 use crate::shutdown::Shutdown;
@@ -32,8 +29,7 @@ use crate::targets::ProbeWords;
 use crate::upgrade::binary::TrustedBinary;
 use crate::upgrade::candidate::{Leash, Start, TIME, wait_for_cut};
 use crate::upgrade::words::{SocketRow, SocketUse, ToldAddress};
-use crate::upgrade::{Candidate, Elder, Legacy, LegacySocket, UpgradeFault};
-use crate::worker::SocketKind;
+use crate::upgrade::{Candidate, Legacy, LegacySocket, UpgradeFault};
 
 /// Processes that may drain at once, each for an upgrade of its own.
 const ELDERS: usize = 3;
@@ -73,27 +69,27 @@ pub struct Upgrades {
     generation: u32,
     /// Why there can be no upgrade; `None`: there can.
     unable: Option<String>,
-    elders: Mutex<Vec<Elder>>,
+    counts: Arc<SharedCounts>,
     /// Who has it upgrades.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Upgrades {
-    /// Of a process that is the `generation`th of its row, and whose predecessors `elders` drain. `unable`: why there can be no upgrade, if so.
+    /// Of a process that is the `generation`th of its row, where `counts` are given on. `unable`: why there can be no upgrade, if so.
     #[must_use]
     pub fn new(
         running: Arc<RunningConfig>,
         shutdown: Shutdown,
         possessions: Possessions,
         generation: u32,
-        elders: Vec<Elder>,
+        counts: Arc<SharedCounts>,
         unable: Option<String>,
     ) -> Upgrades {
         let mut typed = std::env::args_os();
         let name = typed.next().unwrap_or_else(|| "evenkeel".into());
         let start = Start { name, arguments: typed.collect() };
-        let (elders, turn) = (Mutex::new(elders), tokio::sync::Mutex::default());
-        Upgrades { running, shutdown, possessions, start, generation, unable, elders, turn }
+        let turn = tokio::sync::Mutex::default();
+        Upgrades { running, shutdown, possessions, start, generation, unable, counts, turn }
     }
 
     async fn carry_out(&self, ask: UpgradeAsk) -> Result<UpgradeReport, UpgradeFault> {
@@ -102,7 +98,7 @@ impl Upgrades {
         if let Some(why) = self.unable() {
             return Err(UpgradeFault::Unable(why));
         }
-        self.judge_crowd(ask.force)?;
+        self.judge_crowd(ask.force).await?;
         let binary = TrustedBinary::open(&ask.binary.unwrap_or_else(own_binary))?;
         // Nothing changes from here on: what is given is what there is.
         let pause = self.running.pause().await;
@@ -181,14 +177,13 @@ impl Upgrades {
     }
 
     /// Whether no more than so many drain.
-    fn judge_crowd(&self, force: bool) -> Result<(), UpgradeFault> {
-        let mut elders = self.elders.lock().unwrap_or_else(PoisonError::into_inner);
-        elders.retain(|elder| !elder.is_gone());
-        if elders.len() < ELDERS || force {
+    async fn judge_crowd(&self, force: bool) -> Result<(), UpgradeFault> {
+        Arc::clone(&self.counts).listen().await;
+        let drains = self.counts.draining();
+        if drains.len() < ELDERS || force {
             return Ok(());
         }
-        let drains = draining(&elders).into_iter().map(|one| (one.process, one.seconds));
-        Err(UpgradeFault::Crowd(drains.collect()))
+        Err(UpgradeFault::Crowd(drains.into_iter().map(|one| (one.process, one.seconds)).collect()))
     }
 
     /// All that is given.
@@ -219,11 +214,6 @@ impl Upgrades {
             Some(folder) => Some((folder.path().to_owned(), folder.copy_of_lock()?)),
             None => None,
         };
-        let copies = |elder: &Elder| {
-            Ok(Elder { process: elder.process, since_ms: elder.since_ms, socket: elder.socket.try_clone()? })
-        };
-        let elders: io::Result<Vec<Elder>> =
-            self.elders.lock().unwrap_or_else(PoisonError::into_inner).iter().map(copies).collect();
         let mut words = ProbeWords::default();
         let snapshot = self.running.reloader.snapshots.current();
         let targets = snapshot.iter().flat_map(|snapshot| &snapshot.targets);
@@ -233,7 +223,7 @@ impl Upgrades {
             (HEALTH.to_owned(), serde_json::to_string(&words)?),
             (TICKETS.to_owned(), BASE64.encode(self.running.reloader.snapshots.tickets().export())),
         ]);
-        Ok(Legacy { sockets, folder, elders: elders?, state })
+        Ok(Legacy { sockets, folder, elders: self.counts.elders()?, state })
     }
 
     /// The other one serves: this one drains.
@@ -243,15 +233,11 @@ impl Upgrades {
             process: candidate.process(),
             generation: self.generation.saturating_add(1),
             draining: {
-                let mut elders = self.elders.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut all = draining(&elders);
-                if let Some(oldest) = elders.first().filter(|_| force && elders.len() >= ELDERS) {
-                    events::elder_cut(oldest.process);
-                    // If it has ended meanwhile all is well.
-                    let _ = oldest.cut();
+                let mut all = self.counts.draining();
+                if force && all.len() >= ELDERS {
+                    self.counts.cut_oldest();
                 }
                 all.push(Draining { process: std::process::id(), seconds: 0 });
-                elders.clear();
                 all
             },
         };
@@ -274,7 +260,10 @@ impl Upgrades {
         while self.possessions.folder.strong_count() > 0 && Instant::now() < due {
             sleep(LOOK).await;
         }
-        let socket = candidate.over();
+        let counts = Arc::clone(&self.counts);
+        let over = spawn_blocking(move || counts.give_all(candidate));
+        // It does not panic; if it did the other one would find this one gone, and go on.
+        let Ok(socket) = over.await else { return };
         let cut = self.shutdown.cut.clone();
         let waits = thread::Builder::new().name("evenkeel-heir".to_owned());
         // Without it nobody can end this process sooner than its own time.
@@ -333,11 +322,6 @@ fn own_socket(
     LegacySocket { row: SocketRow { used, listener: String::new(), written, address }, descriptor }
 }
 
-fn draining(elders: &[Elder]) -> Vec<Draining> {
-    let seconds = |since_ms: u64| now_ms().saturating_sub(since_ms) / 1000;
-    elders.iter().map(|elder| Draining { process: elder.process, seconds: seconds(elder.since_ms) }).collect()
-}
-
 fn written(bind: Bind) -> ToldAddress {
     match bind {
         Bind::Tcp(address) => ToldAddress::Tcp(address),
@@ -354,95 +338,6 @@ fn told(bound: Bound) -> ToldAddress {
     }
 }
 
-/// The sockets that the process before has left, by what they are for.
-#[derive(Debug, Default)]
-pub struct LeftSockets {
-    /// Those that clients come to.
-    pub listeners: Vec<LeftAddress>,
-    /// The admin socket.
-    pub admin: Option<(PathBuf, UnixListener)>,
-    /// The admin API over TCP, as written.
-    pub door: Vec<(std::net::SocketAddr, std::net::TcpListener)>,
-    /// Metrics, as written.
-    pub metrics: Vec<(std::net::SocketAddr, std::net::TcpListener)>,
-    /// The files of unix sockets among them.
-    pub files: Vec<PathBuf>,
-}
-
-impl LeftSockets {
-    /// Sorts them. What does not fit together is closed: nobody asked for it.
-    #[must_use]
-    pub fn of(sockets: Vec<LegacySocket>) -> LeftSockets {
-        let mut left = LeftSockets::default();
-        for LegacySocket { row, descriptor } in sockets {
-            if let ToldAddress::Unix(path) = &row.address {
-                left.files.push(path.clone());
-            }
-            match (row.used, row.written, row.address) {
-                (SocketUse::Listener, written, address) => {
-                    if let Some((place, kind)) = listening(row.listener, written, address, descriptor) {
-                        left.add(place, kind);
-                    }
-                }
-                (SocketUse::AdminSocket, _, ToldAddress::Unix(path)) => {
-                    left.admin = Some((path, descriptor.into()));
-                }
-                (SocketUse::Admin, ToldAddress::Tcp(written), _) => {
-                    left.door.push((written, descriptor.into()))
-                }
-                (SocketUse::Metrics, ToldAddress::Tcp(written), _) => {
-                    left.metrics.push((written, descriptor.into()));
-                }
-                (SocketUse::AdminSocket | SocketUse::Admin | SocketUse::Metrics, ..) => {}
-            }
-        }
-        left
-    }
-
-    /// One more socket of an address: those of all workers stand together.
-    fn add(&mut self, place: ListeningPlace, kind: SocketKind) {
-        match self.listeners.iter_mut().find(|one| one.place == place) {
-            Some(there) => there.sockets.push(kind),
-            None => self.listeners.push(LeftAddress { place, sockets: vec![kind] }),
-        }
-    }
-}
-
-fn listening(
-    listener: String,
-    written: ToldAddress,
-    address: ToldAddress,
-    descriptor: OwnedFd,
-) -> Option<(ListeningPlace, SocketKind)> {
-    let (bind, address, kind) = match (written, address) {
-        (ToldAddress::Tcp(written), ToldAddress::Tcp(address)) => {
-            (Bind::Tcp(written), Bound::Tcp(address), SocketKind::Tcp(descriptor.into()))
-        }
-        (ToldAddress::Udp(written), ToldAddress::Udp(address)) => {
-            (Bind::Udp(written), Bound::Udp(address), SocketKind::Udp(descriptor.into()))
-        }
-        (ToldAddress::Unix(written), ToldAddress::Unix(address)) => {
-            (Bind::Unix(written), Bound::Unix(address), SocketKind::Unix(descriptor.into()))
-        }
-        _ => return None,
-    };
-    Some((ListeningPlace { listener, bind, address }, kind))
-}
-
-/// Takes away those files of unix sockets that the process before has left and nobody has here: whoever connects is not to find somebody who is gone.
-pub fn clear_left(files: Vec<PathBuf>, reloader: &Reloader, admin: Option<&Path>) {
-    let bound = reloader.bound();
-    let is_ours = |path: &Path| {
-        admin == Some(path) || bound.iter().any(|(_, bound)| matches!(bound, Bound::Unix(own) if own == path))
-    };
-    for path in files.into_iter().filter(|path| !is_ours(path)) {
-        if std::fs::symlink_metadata(&path).is_ok_and(|facts| facts.file_type().is_socket()) {
-            // Somebody may have removed it in between.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
 /// Takes over what the process before knows, in `reloader` and what it has put into force.
 pub fn take_over(legacy: &Legacy, reloader: &Reloader) {
     if let Some(keys) = legacy.state.get(TICKETS).and_then(|text| BASE64.decode(text).ok()) {
@@ -454,11 +349,4 @@ pub fn take_over(legacy: &Legacy, reloader: &Reloader) {
     let snapshot = reloader.snapshots.current();
     let targets = snapshot.iter().flat_map(|snapshot| &snapshot.targets);
     targets.for_each(|target| target.take_over(&words, now));
-}
-
-/// The folder of state that the process before has left, if it was `folder`.
-#[must_use]
-pub fn lock_of(legacy: &mut Legacy, folder: &Path) -> Option<OwnedFd> {
-    let (_, lock) = legacy.folder.take_if(|(path, _)| path == folder)?;
-    Some(lock)
 }

@@ -1,5 +1,6 @@
 //! The new process, as the running one sees it: started, given everything, then in its place; or gone.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::net::Shutdown;
@@ -15,13 +16,16 @@ use tokio::time::Instant;
 
 use super::binary::TrustedBinary;
 use super::fault::UpgradeFault;
-use super::legacy::Legacy;
+use super::legacy::{Legacy, say_state};
 use super::words::{NewSays, PROTOCOL, RunningSays, VARIABLE, hear, say};
 
 /// How long it may take until it serves.
 pub const TIME: Duration = Duration::from_secs(10);
 /// How long it may take to end once its end of the pair is closed.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How long whoever is at its end waits to be heard.
+const LAST_TIME: Duration = Duration::from_secs(2);
 
 /// Waits until the process in whose favour this one drains wants it to cut what is under way; false: that one is gone. Blocks the thread.
 #[must_use]
@@ -33,6 +37,16 @@ pub fn wait_for_cut(from: &UnixStream) -> bool {
             Err(_) => return false,
         }
     }
+}
+
+/// Tells the process in whose favour this one has drained what was known only at the end, if that one listens.
+///
+/// # Errors
+/// It does not, or is gone.
+pub fn say_rest(to: &UnixStream, part: &str, text: &str) -> io::Result<()> {
+    to.set_write_timeout(Some(LAST_TIME))?;
+    say_state(to, part, text)?;
+    say(to, &RunningSays::Given, &[])
 }
 
 /// What a new process is started with.
@@ -148,12 +162,14 @@ impl Candidate {
         Some(UpgradeFault::Ended(format!("has ended as soon as it was ready ({ended}); the log says more")))
     }
 
-    /// Tells it that it is alone from now on: it is in the place of this one in any case. By what is given it may still be [heard](wait_for_cut).
+    /// Tells it that it is alone from now on, and the parts of the state that could not be told before: it is in the place of this one in any case. By what
+    /// is given it may still be [heard](wait_for_cut), and [told](say_rest) the rest.
     #[must_use]
-    pub fn over(mut self) -> Arc<UnixStream> {
+    pub fn over(mut self, late: &BTreeMap<&'static str, String>) -> Arc<UnixStream> {
         self.child.take();
         // If it has gone meanwhile nobody is left who serves, and the supervisor starts another one.
-        let _ = say(&self.socket, &RunningSays::Over, &[]);
+        let told = late.iter().try_for_each(|(part, text)| say_state(&self.socket, part, text));
+        let _ = told.and_then(|()| say(&self.socket, &RunningSays::Over, &[]));
         Arc::clone(&self.socket)
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::words::{NewSays, say};
+use super::words::{NewSays, RunningSays, hear, say};
 
 /// A process that was the running one once, and drains.
 #[derive(Debug)]
@@ -18,13 +18,34 @@ pub struct Elder {
     pub socket: UnixStream,
 }
 
+/// What there is of news from a process that drains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ElderSays {
+    /// Nothing.
+    Nothing,
+    /// What was counted there meanwhile, before it ends.
+    Rest(String),
+    /// It has ended.
+    Gone,
+}
+
 impl Elder {
-    /// Whether it has ended.
+    /// What it says, if it does. Who has begun to say something is heard to its end.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
-        // It says nothing any more: what can be read is its end.
+    pub fn listen(&self) -> ElderSays {
         let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
-        poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        if !poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+            return ElderSays::Nothing;
+        }
+        let mut rest = String::new();
+        loop {
+            match hear::<RunningSays>(&self.socket) {
+                Ok((RunningSays::State { text, .. }, _)) => rest.push_str(&text),
+                Ok((RunningSays::Given, _)) => return ElderSays::Rest(rest),
+                Ok(_) => {}
+                Err(_) => return ElderSays::Gone,
+            }
+        }
     }
 
     /// Has it cut what is still under way there.

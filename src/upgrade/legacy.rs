@@ -12,6 +12,23 @@ use super::words::{RunningSays, SocketRow, hear, say, say_sockets};
 /// Letters of a part of the state that go into one message.
 const PART: usize = 1024 * 1024;
 
+/// Says a part of the state, in as many messages as it takes.
+///
+/// # Errors
+/// Whoever is to have it is gone, or does not listen.
+pub(super) fn say_state(to: &UnixStream, part: &str, text: &str) -> io::Result<()> {
+    let mut rest = text;
+    // An empty one is there, too.
+    loop {
+        let (some, after) = rest.split_at(rest.floor_char_boundary(PART));
+        say(to, &RunningSays::State { part: part.to_owned(), text: some.to_owned() }, &[])?;
+        rest = after;
+        if rest.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
 /// A socket that goes on.
 #[derive(Debug)]
 pub struct LegacySocket {
@@ -41,16 +58,7 @@ impl Legacy {
     /// Whoever is to have it is gone, or does not listen.
     pub fn give(&self, to: &UnixStream) -> io::Result<()> {
         for (part, text) in &self.state {
-            let mut rest = text.as_str();
-            // An empty one is there, too.
-            loop {
-                let (some, after) = rest.split_at(rest.floor_char_boundary(PART));
-                say(to, &RunningSays::State { part: part.clone(), text: some.to_owned() }, &[])?;
-                rest = after;
-                if rest.is_empty() {
-                    break;
-                }
-            }
+            say_state(to, part, text)?;
         }
         if let Some((path, lock)) = &self.folder {
             say(to, &RunningSays::Folder { path: path.clone() }, &[lock.as_fd()])?;

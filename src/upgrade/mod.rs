@@ -21,7 +21,7 @@ pub mod successor;
 pub mod words;
 
 pub use candidate::Candidate;
-pub use elder::Elder;
+pub use elder::{Elder, ElderSays};
 pub use fault::UpgradeFault;
 pub use legacy::{Legacy, LegacySocket};
 pub use successor::{Heir, HeirOrigin, HeirStart};

@@ -1,5 +1,6 @@
 //! The new process: it finds the running one, inherits, and takes its place.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -105,12 +106,28 @@ impl Heir {
         let _ = say(&self.socket, &NewSays::Refused { why: why.to_owned() }, &[]);
     }
 
-    /// Says that it serves, and waits until it is alone. Blocks the thread. `None`: the one before has ended meanwhile, which is as good.
+    /// Says that it serves, and waits until it is alone. Blocks the thread. What is known only now comes to the `legacy`, and so does the one before, unless
+    /// it has ended meanwhile, which is as good: then false.
     #[must_use]
-    pub fn succeed(&self, now_ms: u64) -> Option<Elder> {
+    pub fn succeed(&self, now_ms: u64, legacy: &mut Legacy) -> bool {
+        let elder = self.wait_for_end(now_ms, legacy);
+        let is_there = elder.is_some();
+        legacy.elders.extend(elder);
+        is_there
+    }
+
+    fn wait_for_end(&self, now_ms: u64, legacy: &mut Legacy) -> Option<Elder> {
         say(&self.socket, &NewSays::Ready, &[]).ok()?;
-        // It may be stuck: then it is as good as gone, and is not waited for.
-        let (RunningSays::Over, _) = hear(&self.socket).ok()? else { return None };
+        let mut late = BTreeMap::<String, String>::new();
+        loop {
+            // It may be stuck: then it is as good as gone, and is not waited for.
+            match hear(&self.socket).ok()? {
+                (RunningSays::State { part, text }, _) => late.entry(part).or_default().push_str(&text),
+                (RunningSays::Over, _) => break,
+                _ => return None,
+            }
+        }
+        legacy.state.extend(late);
         let socket = self.socket.try_clone().ok()?;
         Some(Elder { process: self.running, since_ms: now_ms, socket })
     }

@@ -228,6 +228,77 @@ fn everything_that_somebody_may_connect_to_goes_on_with_other_workers() {
     assert!(unix.exists() && socket.exists());
 }
 
+/// Counters and histograms of a scrape, by what they are called with their labels.
+fn growing(metrics: SocketAddr) -> Option<std::collections::BTreeMap<String, f64>> {
+    let mut scrape = TcpStream::connect(metrics).unwrap();
+    scrape.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    scrape.read_to_string(&mut text).ok()?;
+    // Whoever has been followed by another process does not count aloud any more.
+    if text.starts_with("HTTP/1.1 503") || text.is_empty() {
+        return None;
+    }
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    let mut is_growing = false;
+    let mut all = std::collections::BTreeMap::new();
+    for line in text.lines() {
+        match line.strip_prefix("# TYPE ") {
+            Some(kind) => is_growing = !kind.ends_with(" gauge"),
+            None if is_growing && line.starts_with(char::is_alphabetic) => {
+                let (series, value) = line.rsplit_once(' ').unwrap();
+                all.insert(series.to_owned(), value.parse().unwrap());
+            }
+            None => {}
+        }
+    }
+    Some(all)
+}
+
+#[test]
+fn what_is_counted_goes_on_and_never_falls() {
+    let backends = fakes(2);
+    let mut process = Process::start(&config(&backends, "metrics: {listener: '127.0.0.1:0'}"), 1);
+    let (address, socket, mut heirs) = (process.address("web"), process.socket(), Heirs::default());
+    let (metrics, over) = (metrics_address(&process), Arc::new(AtomicBool::default()));
+    let ends = Arc::clone(&over);
+    let scraper = std::thread::spawn(move || {
+        let (mut before, mut scrapes) = (std::collections::BTreeMap::<String, f64>::new(), 0);
+        while !ends.load(Ordering::Relaxed) {
+            let Some(now) = growing(metrics) else { continue };
+            for (series, value) in &before {
+                let later = now.get(series);
+                assert!(later.is_some_and(|later| later >= value), "{series}: {value}, then {later:?}");
+            }
+            (before, scrapes) = (now, scrapes + 1);
+        }
+        scrapes
+    });
+    // A kind of end that comes once, in the first process.
+    assert_eq!(Client::connect(address).get("/status/503").status, 503);
+    let crowd = Crowd::start(address);
+    crowd.go_on(200);
+    for _ in 0..3 {
+        heirs.upgrade(&socket, &json!({}));
+        crowd.go_on(200);
+    }
+    let asked = Arc::clone(&crowd.asked);
+    crowd.end();
+    eventually("the others have ended", || process.has_ended() && ended(&process) == 3);
+    let requests = |class: &str| -> f64 {
+        let all = growing(metrics).unwrap();
+        let of_class = all.iter().filter(|(series, _)| {
+            series.starts_with("evenkeel_requests_total{listener=\"web\",") && series.contains(class)
+        });
+        of_class.map(|(_, value)| value).sum()
+    };
+    // Those of requests that were under way when their process was followed are told at its end.
+    let all = asked.load(Ordering::Relaxed) as f64 + 1.0;
+    eventually("each request is counted", || requests("class=") >= all);
+    assert_eq!((requests("class="), requests("class=\"5xx\"")), (all, 1.0), "and once");
+    over.store(true, Ordering::Relaxed);
+    assert!(scraper.join().expect("nothing has fallen") > 20);
+}
+
 fn metrics_address(process: &Process) -> SocketAddr {
     let said = process.said();
     let line = said.iter().find_map(|line| line.split("metrics listener ").nth(1)).unwrap();

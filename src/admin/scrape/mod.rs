@@ -27,15 +27,19 @@ use crate::telemetry::exposition::TextForm;
 pub(super) async fn metrics(api: Arc<Api>, asked: Question) -> AdminOutcome {
     let lines = asked.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let form = TextForm::wanted(&lines.collect::<Vec<_>>().join(","));
-    let gather = tokio::task::spawn_blocking(move || sources(&api));
-    let sources = gather.await.map_err(|failed| {
+    let gather = tokio::task::spawn_blocking(move || api.counts.taken(|| sources(&api)));
+    let taken = gather.await.map_err(|failed| {
         let detail = format!("this failed, which is a bug: {failed}");
         ProblemDocument::plain(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;
+    let Some((sources, before)) = taken else {
+        let detail = "another process has taken over, and tells of this one's requests too: ask again";
+        return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, detail));
+    };
     let Some(sources) = sources else {
         return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, "no config is in force yet"));
     };
-    let mut answer = stream(form.media_type(), ScrapeBody::new(Scrape::new(sources, form)));
+    let mut answer = stream(form.media_type(), ScrapeBody::new(Scrape::new(sources, before, form)));
     answer.extensions_mut().insert(InPieces);
     Ok(answer)
 }

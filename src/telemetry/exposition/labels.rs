@@ -21,6 +21,11 @@ impl Labels {
         labels
     }
 
+    /// As they are [written](Labels::text).
+    pub(super) fn written(text: String) -> Labels {
+        Labels(text)
+    }
+
     /// These in place of those before.
     pub fn set(&mut self, pairs: &[(&str, &str)]) {
         self.0.clear();

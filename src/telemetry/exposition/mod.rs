@@ -1,6 +1,7 @@
 //! Metrics as text: the format of Prometheus (0.0.4) and OpenMetrics (1.0.0). Pure: numbers in, text out, piece by piece.
 
 mod accept;
+mod before;
 mod labels;
 mod samples;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use std::time::Duration;
 use super::cells::{DurationReading, EDGES};
 
 pub use accept::TextForm;
+pub use before::{CountTaker, CountsBefore, KeepsSeries, WithBefore};
 pub use labels::Labels;
 pub use samples::{FamilyHead, MetricKind, SampleSink};
 

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::super::counter::Counter;
 
 /// Upper edges in nanoseconds, each inclusive; what is longer is in a bucket of its own.
@@ -108,7 +110,7 @@ impl Durations {
 }
 
 /// What some of them held when they were read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurationReading {
     buckets: [u64; PLACES],
     sum: u64,
@@ -127,6 +129,15 @@ impl DurationReading {
     pub fn merge(&mut self, other: &DurationReading) {
         self.buckets.iter_mut().zip(other.buckets).for_each(|(total, more)| *total += more);
         self.sum = self.sum.wrapping_add(other.sum);
+    }
+
+    /// What has come to it since it was `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &DurationReading) -> DurationReading {
+        let mut more = *self;
+        more.buckets.iter_mut().zip(earlier.buckets).for_each(|(now, then)| *now = now.saturating_sub(then));
+        more.sum = more.sum.saturating_sub(earlier.sum);
+        more
     }
 
     /// How many there are up to each edge and beyond the one before, and then beyond the last.

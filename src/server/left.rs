@@ -1,0 +1,111 @@
+//! What the process before has left: its sockets by what they are for, and its folder.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use crate::config::model::Bind;
+use crate::reload::Reloader;
+use crate::reload::addresses::left::LeftAddress;
+use crate::reload::bound::{Bound, ListeningPlace};
+use crate::upgrade::words::{SocketUse, ToldAddress};
+use crate::upgrade::{Legacy, LegacySocket};
+use crate::worker::SocketKind;
+
+/// The sockets that the process before has left, by what they are for.
+#[derive(Debug, Default)]
+pub struct LeftSockets {
+    /// Those that clients come to.
+    pub listeners: Vec<LeftAddress>,
+    /// The admin socket.
+    pub admin: Option<(PathBuf, UnixListener)>,
+    /// The admin API over TCP, as written.
+    pub door: Vec<(SocketAddr, TcpListener)>,
+    /// Metrics, as written.
+    pub metrics: Vec<(SocketAddr, TcpListener)>,
+    /// The files of unix sockets among them.
+    pub files: Vec<PathBuf>,
+}
+
+impl LeftSockets {
+    /// Sorts them. What does not fit together is closed: nobody asked for it.
+    #[must_use]
+    pub fn of(sockets: Vec<LegacySocket>) -> LeftSockets {
+        let mut left = LeftSockets::default();
+        for LegacySocket { row, descriptor } in sockets {
+            if let ToldAddress::Unix(path) = &row.address {
+                left.files.push(path.clone());
+            }
+            match (row.used, row.written, row.address) {
+                (SocketUse::Listener, written, address) => {
+                    if let Some((place, kind)) = listening(row.listener, written, address, descriptor) {
+                        left.add(place, kind);
+                    }
+                }
+                (SocketUse::AdminSocket, _, ToldAddress::Unix(path)) => {
+                    left.admin = Some((path, descriptor.into()));
+                }
+                (SocketUse::Admin, ToldAddress::Tcp(written), _) => {
+                    left.door.push((written, descriptor.into()))
+                }
+                (SocketUse::Metrics, ToldAddress::Tcp(written), _) => {
+                    left.metrics.push((written, descriptor.into()));
+                }
+                (SocketUse::AdminSocket | SocketUse::Admin | SocketUse::Metrics, ..) => {}
+            }
+        }
+        left
+    }
+
+    /// One more socket of an address: those of all workers stand together.
+    fn add(&mut self, place: ListeningPlace, kind: SocketKind) {
+        match self.listeners.iter_mut().find(|one| one.place == place) {
+            Some(there) => there.sockets.push(kind),
+            None => self.listeners.push(LeftAddress { place, sockets: vec![kind] }),
+        }
+    }
+}
+
+fn listening(
+    listener: String,
+    written: ToldAddress,
+    address: ToldAddress,
+    descriptor: OwnedFd,
+) -> Option<(ListeningPlace, SocketKind)> {
+    let (bind, address, kind) = match (written, address) {
+        (ToldAddress::Tcp(written), ToldAddress::Tcp(address)) => {
+            (Bind::Tcp(written), Bound::Tcp(address), SocketKind::Tcp(descriptor.into()))
+        }
+        (ToldAddress::Udp(written), ToldAddress::Udp(address)) => {
+            (Bind::Udp(written), Bound::Udp(address), SocketKind::Udp(descriptor.into()))
+        }
+        (ToldAddress::Unix(written), ToldAddress::Unix(address)) => {
+            (Bind::Unix(written), Bound::Unix(address), SocketKind::Unix(descriptor.into()))
+        }
+        _ => return None,
+    };
+    Some((ListeningPlace { listener, bind, address }, kind))
+}
+
+/// Takes away those files of unix sockets that the process before has left and nobody has here: whoever connects is not to find somebody who is gone.
+pub fn clear_left(files: Vec<PathBuf>, reloader: &Reloader, admin: Option<&Path>) {
+    let bound = reloader.bound();
+    let is_ours = |path: &Path| {
+        admin == Some(path) || bound.iter().any(|(_, bound)| matches!(bound, Bound::Unix(own) if own == path))
+    };
+    for path in files.into_iter().filter(|path| !is_ours(path)) {
+        if std::fs::symlink_metadata(&path).is_ok_and(|facts| facts.file_type().is_socket()) {
+            // Somebody may have removed it in between.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The folder of state that the process before has left, if it was `folder`.
+#[must_use]
+pub fn lock_of(legacy: &mut Legacy, folder: &Path) -> Option<OwnedFd> {
+    let (_, lock) = legacy.folder.take_if(|(path, _)| path == folder)?;
+    Some(lock)
+}
