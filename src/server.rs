@@ -45,6 +45,7 @@ use crate::worker::{self, Ended, WorkerPlan};
 use elders::SharedCounts;
 use membership::MembershipEnd;
 use refusals::{LOOK, RefusalWatch};
+use upgrading::KnownBefore;
 
 /// Descriptors kept for everything that is not a client or its backend.
 const HEADROOM: u64 = 200;
@@ -114,11 +115,11 @@ impl Server {
     /// # Errors
     /// See [`StartError`].
     pub fn start(config: &Config, options: Options) -> Result<Server, StartError> {
-        Server::start_with(config, options, &Arc::default(), None, Vec::new())
+        Server::start_with(config, options, &Arc::default(), None, Vec::new(), &KnownBefore::default())
     }
 
     /// The same where these networks are blocked from the first connection on, `kept` knows what was issued before of what is ordered, and the process before has
-    /// `left` these addresses bound.
+    /// `left` these addresses bound and has `known` what holds at once.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -128,6 +129,7 @@ impl Server {
         blocked: &Arc<Networks>,
         kept: Option<Box<dyn KeptCertificates>>,
         left: Vec<LeftAddress>,
+        known: &KnownBefore,
     ) -> Result<Server, StartError> {
         let descriptors = socket::raise_descriptor_limit().unwrap_or(1024);
         let affordable =
@@ -145,7 +147,7 @@ impl Server {
         warnings::tell(config);
         endings::warn(config);
 
-        let snapshots = Snapshots::new();
+        let snapshots = Snapshots::new().with_rates(&known.rates());
         if let Some(kept) = kept {
             snapshots.live_certificates().read_from(kept);
         }
@@ -155,6 +157,7 @@ impl Server {
         let mut sockets = std::mem::take(&mut rebinding.sockets);
         let (snapshot, _) = snapshots.commit(draft);
         addresses.settle(rebinding, &snapshot);
+        known.take_over(&snapshots);
         let logs = AccessLogs::start(config.access_log.as_ref()).map_err(StartError::AccessLog)?;
         let control = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -345,9 +348,6 @@ impl Server {
         if let Some(statsd) = self.statsd.take() {
             statsd.finish();
         }
-        if let Some(counts) = self.counts.take() {
-            counts.give_rest();
-        }
         if let Some(membership) = self.membership.take() {
             membership.finish();
         }
@@ -365,6 +365,10 @@ impl Server {
             let last = self.shutdown.last.wait();
             // Whoever is stuck is not waited for.
             let _ = control.block_on(async { tokio::time::timeout(LAST, last).await });
+            // Whoever has come into the place of this process has been told of all before.
+            if let Some(counts) = self.counts.take() {
+                counts.give_rest();
+            }
             if let Some(traces) = self.traces.take() {
                 traces.finish(&control);
             }

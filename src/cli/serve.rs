@@ -32,7 +32,7 @@ use crate::reload::together::{SharedReading, Together};
 use crate::reload::trial::replacement::clear_leftovers;
 use crate::server::elders::SharedCounts;
 use crate::server::left::{LeftSockets, clear_left, lock_of};
-use crate::server::upgrading::{NAME, Possessions, Upgrades, take_over};
+use crate::server::upgrading::{KnownBefore, NAME, Possessions, Upgrades};
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
 use crate::store::held::{HeldStore, JournalsFree};
@@ -129,7 +129,8 @@ pub(super) fn start(
     let unable = unable.or_else(|| is_alone.then(|| alone.to_owned()));
     let folder_kept = state.as_ref().map(Arc::downgrade).unwrap_or_default();
     loaded.files.written().paths().flat_map(clear_leftovers).for_each(|path| events::leftover_removed(&path));
-    let discovery = Arc::new(Discovery::new(now));
+    let (discovery, known) = (Arc::new(Discovery::new(now)), KnownBefore::of(&legacy));
+    discovery.begin_with(known.names());
     let lasting = state.as_ref().ok().filter(|_| !is_fleeting);
     let cluster = loaded.config.cluster.clone();
     let cluster = cluster.map(|cluster| Arc::new(joining::node(&cluster, lasting, shared.is_some())));
@@ -180,7 +181,7 @@ pub(super) fn start(
         }
     };
     let (blocked, issued) = (begun.blocked(), kept(&state, config));
-    let mut server = Server::start_with(config, Options::default(), &blocked, issued, left.listeners)
+    let mut server = Server::start_with(config, Options::default(), &blocked, issued, left.listeners, &known)
         .map_err(|error| located(error, rows))?;
     let signals = match server.control() {
         Some(control) => Some(HeldSignals::take(control)?),
@@ -189,7 +190,6 @@ pub(super) fn start(
     // Workers serve from here on. What only one process may do waits for the end of the other one.
     let generation = heir.as_ref().map_or(1, |heir| heir.origin.generation);
     if let Some(heir) = &heir {
-        take_over(&legacy, &server.reloader());
         let is_there = heir.succeed(now_ms(), &mut legacy);
         are_free.store(true, Ordering::Release);
         server.reloader().claim_files();

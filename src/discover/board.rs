@@ -17,6 +17,7 @@ use super::known::{FAILING, KnownName};
 use super::merge::HoldRules;
 use super::pace::TtlBounds;
 use super::servers::{self, LOOK, RESOLV_CONF};
+use super::told::ToldNames;
 use crate::config::model::discovery::{DnsQuestion, ResolverConfig};
 use crate::config::{FoundAddress, LeftOut, Loaded, WithFound};
 use crate::events;
@@ -160,6 +161,18 @@ impl Discovery {
             }
         };
         let _ = timeout(config.timeout.min(PATIENCE), meeting).await;
+    }
+
+    /// Begins with what the process before knows of names: they are asked for once their config is in force, and nobody waits for that.
+    pub fn begin_with(&self, told: ToldNames) {
+        let now = (self.inner.clock)();
+        let mut names = self.inner.names();
+        for (question, known) in told.into_known() {
+            let entry = names.all.entry(question.clone()).or_default();
+            let _ = entry.known.adopt(&question, &known, now);
+            // As if a config had had it that is gone: it is forgotten if none has it.
+            entry.left = Some(now);
+        }
     }
 
     /// The same before there is a control runtime, for a process that starts; gives `loaded` with what was found.

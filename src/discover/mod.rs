@@ -12,7 +12,9 @@ pub mod merge;
 pub mod pace;
 mod servers;
 pub mod shared;
+mod told;
 
 pub use answer::{HeardAddress, NameAnswer, UnheardHost};
 pub use asking::NameAsker;
 pub use board::Discovery;
+pub use told::ToldNames;

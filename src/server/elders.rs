@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
@@ -31,7 +31,8 @@ pub type CountSource = Box<dyn Fn() -> Option<ScrapeSources> + Send + Sync>;
 pub struct SharedCounts {
     book: Arc<CountsBook>,
     elders: Mutex<Vec<Elder>>,
-    source: OnceLock<CountSource>,
+    /// Held until the end: so is all that it takes counts from.
+    source: Mutex<Option<CountSource>>,
     /// The process in whose favour this one drains.
     heir: Mutex<Option<Arc<UnixStream>>>,
 }
@@ -44,7 +45,7 @@ impl SharedCounts {
         SharedCounts {
             book: Arc::new(CountsBook::new(before)),
             elders: Mutex::new(std::mem::take(&mut legacy.elders)),
-            source: OnceLock::new(),
+            source: Mutex::default(),
             heir: Mutex::default(),
         }
     }
@@ -57,8 +58,7 @@ impl SharedCounts {
 
     /// From now on counts are taken from `source`.
     pub fn count_by(&self, source: CountSource) {
-        // It is said once.
-        let _ = self.source.set(source);
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 
     /// Listens to those who drain, as long as there are any.
@@ -112,7 +112,9 @@ impl SharedCounts {
         listen_to(&mut elders, &self.book);
         elders.clear();
         drop(elders);
-        let counts = self.book.give(|| self.source.get()?());
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.book.give(|| source.as_ref()?());
+        drop(source);
         let text = serde_json::to_string(&counts).unwrap_or_default();
         let heir = candidate.over(&BTreeMap::from([(COUNTS, text)]));
         *self.heir.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&heir));
@@ -121,9 +123,10 @@ impl SharedCounts {
 
     /// Tells the process in whose favour this one has drained what was counted meanwhile, once nothing is counted any more. Blocks the thread.
     pub fn give_rest(&self) {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
         let heir = self.heir.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(heir) = heir else { return };
-        let rest = self.book.give_rest(|| self.source.get()?()).filter(|rest| !rest.is_empty());
+        let (Some(source), Some(heir)) = (source, heir) else { return };
+        let rest = self.book.give_rest(source).filter(|rest| !rest.is_empty());
         if let Some(text) = rest.and_then(|rest| serde_json::to_string(&rest).ok()) {
             // Whoever does not listen misses it.
             let _ = say_rest(&heir, COUNTS, &text);

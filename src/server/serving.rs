@@ -27,8 +27,8 @@ impl Server {
     /// Counts with the processes before this one and after it.
     pub fn count_together(&mut self, counts: Arc<SharedCounts>, api: &Arc<Api>) {
         let Some(control) = &self.control else { return };
-        let source = Arc::downgrade(api);
-        counts.count_by(Box::new(move || source.upgrade()?.scrape_sources()));
+        let source = Arc::clone(api);
+        counts.count_by(Box::new(move || source.scrape_sources()));
         self.counts = Some(Arc::clone(&counts));
         control.spawn(again("those who drain", async move || Arc::clone(&counts).keep_listening().await));
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::de::DeserializeOwned;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -18,14 +19,15 @@ use super::elders::SharedCounts;
 use crate::admin::upgrading::desk::{Draining, UpgradeAsk, UpgradeDesk, UpgradeProblem, UpgradeReport};
 use crate::admin::{AdminDoor, AdminListener};
 use crate::config::model::Bind;
+use crate::discover::ToldNames;
 use crate::events;
 use crate::net::{now, supervisor};
-use crate::reload::Reloader;
 use crate::reload::bound::{Bound, ListeningPlace};
 use crate::reload::running::RunningConfig;
 use crate::shutdown::Shutdown;
+use crate::snapshot::{Snapshots, ToldRates};
 use crate::store::local::LockedFolder;
-use crate::targets::ProbeWords;
+use crate::targets::{ProbeWords, StandingWords};
 use crate::upgrade::binary::TrustedBinary;
 use crate::upgrade::candidate::{Leash, Start, TIME, wait_for_cut};
 use crate::upgrade::words::{SocketRow, SocketUse, ToldAddress};
@@ -37,6 +39,12 @@ const ELDERS: usize = 3;
 pub const NAME: &str = "name";
 /// What probes of backends amount to.
 const HEALTH: &str = "health";
+/// What traffic has found out of backends.
+const STANDINGS: &str = "standings";
+/// What is missing in buckets of rate limits.
+const RATES: &str = "rates";
+/// Addresses of names.
+const NAMES: &str = "names";
 /// Keys of session tickets.
 const TICKETS: &str = "tickets";
 /// How long it may take until nobody keeps anything in the folder of state any more, and how often that is looked at.
@@ -188,7 +196,7 @@ impl Upgrades {
 
     /// All that is given.
     async fn legacy(&self) -> io::Result<Legacy> {
-        let Possessions { name, admin, door, metrics, folder } = &self.possessions;
+        let Possessions { admin, door, metrics, folder, .. } = &self.possessions;
         let mut sockets = Vec::new();
         for (place, descriptor) in self.running.reloader.sockets().await? {
             let ListeningPlace { listener, bind, address } = place;
@@ -214,16 +222,29 @@ impl Upgrades {
             Some(folder) => Some((folder.path().to_owned(), folder.copy_of_lock()?)),
             None => None,
         };
-        let mut words = ProbeWords::default();
-        let snapshot = self.running.reloader.snapshots.current();
-        let targets = snapshot.iter().flat_map(|snapshot| &snapshot.targets);
-        targets.for_each(|target| target.tell_probes(&mut words));
-        let state = BTreeMap::from([
-            (NAME.to_owned(), name.clone()),
-            (HEALTH.to_owned(), serde_json::to_string(&words)?),
-            (TICKETS.to_owned(), BASE64.encode(self.running.reloader.snapshots.tickets().export())),
-        ]);
+        let state = self.state()?;
         Ok(Legacy { sockets, folder, elders: self.counts.elders()?, state })
+    }
+
+    /// What is known.
+    fn state(&self) -> io::Result<BTreeMap<String, String>> {
+        let snapshots = &self.running.reloader.snapshots;
+        let (mut probed, mut standings, now) = (ProbeWords::default(), StandingWords::default(), now());
+        let snapshot = snapshots.current();
+        for target in snapshot.iter().flat_map(|snapshot| &snapshot.targets) {
+            target.tell_probes(&mut probed);
+            target.tell_standings(&mut standings, now);
+        }
+        let names = ToldNames::of(self.running.discovery().findings());
+        let rates = snapshot.as_ref().map(|snapshot| snapshot.rates.tell(now)).unwrap_or_default();
+        Ok(BTreeMap::from([
+            (NAME.to_owned(), self.possessions.name.clone()),
+            (HEALTH.to_owned(), serde_json::to_string(&probed)?),
+            (STANDINGS.to_owned(), serde_json::to_string(&standings)?),
+            (RATES.to_owned(), serde_json::to_string(&rates)?),
+            (NAMES.to_owned(), serde_json::to_string(&names)?),
+            (TICKETS.to_owned(), BASE64.encode(snapshots.tickets().export())),
+        ]))
     }
 
     /// The other one serves: this one drains.
@@ -338,15 +359,47 @@ fn told(bound: Bound) -> ToldAddress {
     }
 }
 
-/// Takes over what the process before knows, in `reloader` and what it has put into force.
-pub fn take_over(legacy: &Legacy, reloader: &Reloader) {
-    if let Some(keys) = legacy.state.get(TICKETS).and_then(|text| BASE64.decode(text).ok()) {
-        reloader.snapshots.tickets().take_over(&keys);
+/// What the process before knows, for one that begins in its place.
+#[derive(Debug, Default)]
+pub struct KnownBefore(BTreeMap<String, String>);
+
+impl KnownBefore {
+    /// Out of all that it leaves.
+    #[must_use]
+    pub fn of(legacy: &Legacy) -> KnownBefore {
+        KnownBefore(legacy.state.clone())
     }
-    // What nobody understands is found out anew.
-    let words = legacy.state.get(HEALTH).and_then(|text| serde_json::from_str::<ProbeWords>(text).ok());
-    let (words, now) = (words.unwrap_or_default(), now());
-    let snapshot = reloader.snapshots.current();
-    let targets = snapshot.iter().flat_map(|snapshot| &snapshot.targets);
-    targets.for_each(|target| target.take_over(&words, now));
+
+    /// A part of it. What nobody understands is found out anew.
+    fn part<T: DeserializeOwned + Default>(&self, name: &str) -> T {
+        self.0.get(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// What DNS has said.
+    #[must_use]
+    pub fn names(&self) -> ToldNames {
+        self.part(NAMES)
+    }
+
+    /// How far buckets of rate limits are empty.
+    #[must_use]
+    pub fn rates(&self) -> ToldRates {
+        self.part(RATES)
+    }
+
+    /// Takes over the rest where `snapshots` are, before anybody is served.
+    pub fn take_over(&self, snapshots: &Snapshots) {
+        if let Some(keys) = self.0.get(TICKETS).and_then(|text| BASE64.decode(text).ok()) {
+            snapshots.tickets().take_over(&keys);
+        }
+        let (probed, standings): (ProbeWords, StandingWords) = (self.part(HEALTH), self.part(STANDINGS));
+        let (snapshot, now) = (snapshots.current(), now());
+        for target in snapshot.iter().flat_map(|snapshot| &snapshot.targets) {
+            target.take_over(&probed, now);
+            target.take_over_standings(&standings, now);
+        }
+        if let Some(snapshot) = snapshot {
+            snapshot.rates.take_over(&self.rates(), now);
+        }
+    }
 }

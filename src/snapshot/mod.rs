@@ -46,7 +46,7 @@ pub use known_keys::KnownKeys;
 pub use listener::Listener;
 pub use observers::Observers;
 pub use orders::{WantedCertificate, WantedCertificates};
-pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState};
+pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState, ToldRates};
 pub use route::{
     AuthState, Destination, RequestRules, Route, RouteAuth, RouteCache, RouteNumbers, RouteState,
 };
@@ -160,6 +160,14 @@ impl Snapshots {
     #[must_use]
     pub fn new() -> Snapshots {
         Snapshots::default()
+    }
+
+    /// The same, whose rate limits go on from what another process has told. What is missing in their buckets is [taken over](NamedRates::take_over) once
+    /// there are any.
+    #[must_use]
+    pub fn with_rates(mut self, told: &ToldRates) -> Snapshots {
+        self.rates.hash_as(told);
+        self
     }
 
     /// The keys of session tickets, which outlive configs.

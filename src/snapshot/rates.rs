@@ -1,11 +1,12 @@
 //! Rate limits under one config: what a request counts in, and the buckets, which outlive configs.
 
-use std::collections::HashMap;
-use std::hash::RandomState;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::access::rate::{ENTRIES, Pace, RateBuckets, RateKey, RateSecret};
+use serde::{Deserialize, Serialize};
+
+use crate::access::rate::{ENTRIES, Pace, RateBuckets, RateKey, RateSecret, ToldBuckets};
 use crate::config::model::{self, RateBy, RateLimit};
 use crate::slots::{HeldSlot, Slots};
 use crate::tick::Tick;
@@ -71,6 +72,13 @@ impl RateState {
     }
 }
 
+/// The buckets of all limits as they are handed over to another process, with what their keys are hashed with.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct ToldRates {
+    secret: Option<[u64; 3]>,
+    limits: BTreeMap<String, ToldBuckets>,
+}
+
 /// Limits that outlive configs, as long as each config has a place that names them.
 #[derive(Debug)]
 pub(super) struct RateStock {
@@ -80,11 +88,18 @@ pub(super) struct RateStock {
 
 impl Default for RateStock {
     fn default() -> RateStock {
-        RateStock { secret: RateSecret::new(RandomState::new()), numbers: Slots::default() }
+        RateStock { secret: RateSecret::new(rand::random()), numbers: Slots::default() }
     }
 }
 
 impl RateStock {
+    /// Hashes keys as the process before did, of which these are `told`, from the first limit on.
+    pub(super) fn hash_as(&mut self, told: &ToldRates) {
+        if let Some(drawn) = told.secret {
+            self.secret = RateSecret::new(drawn);
+        }
+    }
+
     /// The limits that a place in `config` names, with the buckets that they had before.
     pub(super) fn limits(&self, config: &model::Config, before: Option<&NamedRates>) -> NamedRates {
         let of_routes = config.listeners.iter().flat_map(|listener| &listener.routes);
@@ -123,6 +138,29 @@ impl NamedRates {
     /// Their buckets fill as this config says, from now on.
     pub(super) fn set_paces(&self, now: Tick) {
         self.0.values().for_each(|(limit, state)| state.set_pace(limit, now));
+    }
+
+    /// What is missing in their buckets, for another process.
+    #[must_use]
+    pub fn tell(&self, now: Tick) -> ToldRates {
+        let told =
+            |(limit, state): (&RateLimit, &RateState)| (limit.name.to_string(), state.buckets.tell(now));
+        let all = self.by_name();
+        // They all have the same.
+        let secret = all.first().map(|(_, state)| state.secret.drawn());
+        ToldRates { secret, limits: all.into_iter().map(told).collect() }
+    }
+
+    /// Takes out of their buckets what is missing in those of the process before.
+    pub fn take_over(&self, told: &ToldRates, now: Tick) {
+        for (limit, state) in self.by_name() {
+            // Keys of another secret are nobody's.
+            if told.secret == Some(state.secret.drawn())
+                && let Some(buckets) = told.limits.get(&*limit.name)
+            {
+                state.buckets.take_over(buckets, now);
+            }
+        }
     }
 
     /// The numbers of those that were not there `before`.

@@ -26,6 +26,7 @@ pub use resilience::breaker::Circuit;
 pub use resilience::budget::{Budget, BudgetShare};
 pub use resilience::evidence::Mark;
 pub use resilience::hedge::HedgePace;
+pub use resilience::standing::StandingWords;
 pub use resilience::sweep::Ejected;
 pub use resilience::window::SWEEP;
 pub use state::decide::{Health, Source};

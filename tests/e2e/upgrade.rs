@@ -8,10 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use fake_backend::{Behaviour, Fake, Running, TcpMode};
+use fake_backend::{Authority, Behaviour, Fake, Running, TcpMode};
 use serde_json::{Value, json};
 
 use super::support::process::{Process, ask};
+use super::support::tls::{TLS13, TlsSocket, client_config};
 use super::support::{Client, PATIENCE, eventually, fakes};
 
 /// Processes that have come into the place of one of ours: nobody else ends them.
@@ -62,7 +63,7 @@ fn config(backends: &[Running], more: &str) -> String {
         backends.iter().map(|one| format!("{{url: 'http://{}'}}", one.addr())).collect();
     format!(
         "workers: 2\nshutdown_timeout: 20s\ntargets: {{web: {{protocol: http, listener: '127.0.0.1:0', \
-         health_check: {{path: /, interval: 50ms}}, backends: [{}]}}}}\n{more}",
+         health_check: {{path: /health, interval: 50ms}}, backends: [{}]}}}}\n{more}",
         backends.join(", ")
     )
 }
@@ -228,6 +229,66 @@ fn everything_that_somebody_may_connect_to_goes_on_with_other_workers() {
     assert!(unix.exists() && socket.exists());
 }
 
+#[test]
+fn what_is_known_goes_on() {
+    let fakes = [Fake::http("broken"), Fake::http("well"), Fake::http("good"), Fake::http("bad").unhealthy()];
+    let [broken, well, good, bad] = fakes.map(|fake| fake.start_in_thread().unwrap());
+    let authority = Authority::new("here");
+    let issued = authority.issue(["localhost"]);
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("cert.pem", &issued.cert_pem);
+    write("key.pem", &issued.key_pem);
+    std::fs::set_permissions(folder.path().join("key.pem"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let text = format!(
+        "workers: 2\nshutdown_timeout: 20s\nrate_limits: {{few: {{rate: 1/h, burst: 4}}}}\n\
+         targets:\n  \
+         limited: {{protocol: https, listener: '127.0.0.1:0', tls: {{cert_file: cert.pem, cert_key: key.pem}}, \
+         rate_limit: few, health_check: off, backends: [{{url: 'http://localhost:{well}'}}]}}\n  \
+         broken: {{protocol: http, listener: '127.0.0.1:0', health_check: off, retries: off, outlier: off, \
+         breaker: {{failures: 1, open: 1h}}, backends: [{{url: 'http://{broken}'}}]}}\n  \
+         judged: {{protocol: http, listener: '127.0.0.1:0', health_check: {{path: /health, interval: 50ms, timeout: 1m}}, \
+         backends: [{{url: 'http://{one}'}}, {{url: 'http://{other}'}}]}}\n",
+        well = well.port(),
+        broken = broken.addr(),
+        one = good.addr(),
+        other = bad.addr(),
+    );
+    write("evenkeel.yaml", &super::support::process::whole(&text));
+    let process = Process::start_in(folder, 3);
+    let (socket, mut heirs) = (process.socket(), Heirs::default());
+    let client = Arc::new(client_config(&[authority.ca_pem()], TLS13, None));
+    let limited = || {
+        let socket = TlsSocket::open(process.address("limited"), &client, "localhost").unwrap();
+        let is_resumed = socket.is_resumed();
+        (
+            Client::over(socket).ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").status,
+            is_resumed,
+        )
+    };
+    assert_eq!([limited(), limited(), limited()].map(|(status, _)| status), [200; 3]);
+    let at_broken = || Client::connect(process.address("broken")).get("/").status;
+    broken.behave(Behaviour::fault(fake_backend::Fault::ResetUnanswered));
+    assert_eq!(at_broken(), 502);
+    broken.behave(Behaviour::default());
+    assert_eq!(at_broken(), 503, "its breaker is open");
+    let states = || {
+        let (_, target) = ask(&socket, "GET /api/v1/targets/judged", b"");
+        let all = target["backends"].as_array().unwrap().clone();
+        all.iter().map(|one| one["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    eventually("they are judged", || states().iter().all(|state| state != "unknown"));
+    assert_eq!(states(), ["up", "down"]);
+    // The next process learns nothing from probes any more, nor from itself.
+    [&good, &bad].iter().for_each(|fake| fake.behave(Behaviour::hang()));
+    heirs.upgrade(&socket, &json!({}));
+    eventually("the old one accepts no more", || ended(&process) == 1);
+    assert_eq!(limited(), (200, true), "one request is left, and the session goes on");
+    assert_eq!(limited().0, 429);
+    assert_eq!(at_broken(), 503);
+    assert_eq!(states(), ["up", "down"]);
+}
+
 /// Counters and histograms of a scrape, by what they are called with their labels.
 fn growing(metrics: SocketAddr) -> Option<std::collections::BTreeMap<String, f64>> {
     let mut scrape = TcpStream::connect(metrics).unwrap();
@@ -277,10 +338,14 @@ fn what_is_counted_goes_on_and_never_falls() {
     assert_eq!(Client::connect(address).get("/status/503").status, 503);
     let crowd = Crowd::start(address);
     crowd.go_on(200);
+    let known = backends.iter().map(Running::requests).sum::<u64>();
+    let long = std::thread::spawn(move || Client::connect(address).get("/delay/700").status);
+    eventually("it is under way", || backends.iter().map(Running::requests).sum::<u64>() > known);
     for _ in 0..3 {
         heirs.upgrade(&socket, &json!({}));
         crowd.go_on(200);
     }
+    assert_eq!(long.join().unwrap(), 200);
     let asked = Arc::clone(&crowd.asked);
     crowd.end();
     eventually("the others have ended", || process.has_ended() && ended(&process) == 3);
@@ -292,7 +357,7 @@ fn what_is_counted_goes_on_and_never_falls() {
         of_class.map(|(_, value)| value).sum()
     };
     // Those of requests that were under way when their process was followed are told at its end.
-    let all = asked.load(Ordering::Relaxed) as f64 + 1.0;
+    let all = asked.load(Ordering::Relaxed) as f64 + 2.0;
     eventually("each request is counted", || requests("class=") >= all);
     assert_eq!((requests("class="), requests("class=\"5xx\"")), (all, 1.0), "and once");
     over.store(true, Ordering::Relaxed);

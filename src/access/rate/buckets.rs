@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::key::RateKey;
 use super::pace::Pace;
-use super::table::BucketTable;
+use super::table::{BucketTable, ToldBuckets};
 use crate::tick::Tick;
 
 /// The buckets of one limit, for all threads.
@@ -119,6 +119,17 @@ impl RateBuckets {
     #[must_use]
     pub fn crowded(&self) -> u64 {
         self.table.crowded()
+    }
+
+    /// What is missing in all buckets, for another process.
+    #[must_use]
+    pub fn tell(&self, now: Tick) -> ToldBuckets {
+        self.table.tell(self.pace(), now)
+    }
+
+    /// Takes out what is missing in those of another process.
+    pub fn take_over(&self, told: &ToldBuckets, now: Tick) {
+        self.table.take_over(told, self.pace(), now);
     }
 
     /// What is in the bucket of `key`. Nothing changes.

@@ -12,4 +12,4 @@ pub use buckets::{RateBuckets, RateStanding};
 pub use key::{RateKey, RateSecret};
 pub use pace::Pace;
 pub use several::{MOST, RateRefusal, take_all};
-pub use table::ENTRIES;
+pub use table::{ENTRIES, ToldBuckets};

@@ -16,7 +16,7 @@ pub struct Pace {
 
 impl Pace {
     /// The furthest that `full_at` may be from now: the bucket is empty.
-    fn empty(self) -> u64 {
+    pub(super) fn empty(self) -> u64 {
         self.interval.saturating_mul(self.burst.into())
     }
 

@@ -22,11 +22,15 @@
 //! 5. Nobody waits: who finds a latch held looks again a few times, and then counts in the common bucket.
 //! 6. Memory is that of [`ENTRIES`] entries, from the first moment on.
 
+mod told;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::key::RateKey;
 use super::pace::Pace;
 use crate::tick::Tick;
+
+pub use told::ToldBuckets;
 
 /// Entries of a table.
 pub const ENTRIES: usize = 65_536;

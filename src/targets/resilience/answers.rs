@@ -235,6 +235,19 @@ impl Answers {
         Doubt(self.doubt.load(Ordering::Relaxed)).rests(now)
     }
 
+    /// What it goes by, as it is kept: nothing of who waits for an answer.
+    pub(super) fn words(&self) -> [u64; 2] {
+        [self.pace.load(Ordering::Relaxed), self.doubt.load(Ordering::Relaxed)]
+    }
+
+    /// Begins with such words, unless there was an answer already.
+    pub(super) fn begin_with(&self, [pace, doubt]: [u64; 2]) {
+        let is_first = self.pace.compare_exchange(0, pace, Ordering::Relaxed, Ordering::Relaxed);
+        if is_first.is_ok() {
+            self.doubt.store(doubt, Ordering::Relaxed);
+        }
+    }
+
     /// Notes that a request goes to it.
     pub(in crate::targets) fn note_pick(&self, now: Tick) {
         if self.asked.load(Ordering::Relaxed) == 0 {

@@ -84,7 +84,7 @@ impl BreakerWord {
         BreakerWord(failures << 2 | CLOSED)
     }
 
-    fn open(until: Tick) -> BreakerWord {
+    pub(super) fn open(until: Tick) -> BreakerWord {
         BreakerWord(until.0 & !KIND | OPEN)
     }
 

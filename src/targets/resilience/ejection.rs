@@ -91,6 +91,16 @@ impl EjectionWord {
     }
 
     /// Ejections in a row.
+    /// As it is kept.
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The one that is kept so.
+    pub(super) fn of_bits(bits: u64) -> EjectionWord {
+        EjectionWord(bits)
+    }
+
     fn level(self) -> u64 {
         self.0 & LEVEL
     }

@@ -12,6 +12,7 @@ pub(in crate::targets) mod hedge;
 pub(in crate::targets) mod outlier;
 pub(in crate::targets) mod reports;
 pub mod retry;
+pub(in crate::targets) mod standing;
 pub(in crate::targets) mod sweep;
 pub(in crate::targets) mod trial;
 pub(in crate::targets) mod trouble;
