@@ -345,7 +345,7 @@ fn bind_udp(
     };
     for of_worker in sockets {
         let socket = first.take().map_or_else(|| socket::join_datagrams(address), Ok)?;
-        of_worker.push(Socket { id, listener, kind: SocketKind::Udp(socket) });
+        of_worker.push(Socket { id, listener, kind: SocketKind::Udp(socket, Vec::new()) });
     }
     Ok((Bound::Udp(address), None))
 }

@@ -31,7 +31,6 @@ pub mod trial;
 use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ use crate::telemetry::cells::Cells;
 use crate::telemetry::statsd::StatsdBoard;
 use crate::telemetry::webhooks::WebhookBoard;
 use crate::tick::Tick;
-use crate::worker::{Before, Change, ChangeSender, Turnover, WorkerNews};
+use crate::worker::{Before, Change, ChangeSender, SharedSocket, Turnover, WorkerNews};
 use addresses::{Addresses, BoundAddress};
 use background::in_background;
 use bound::{Bound, ListeningPlace, Unbound};
@@ -248,14 +247,14 @@ impl Reloader {
     ///
     /// # Errors
     /// What the system reports; a worker has ended.
-    pub async fn sockets(&self) -> io::Result<Vec<(ListeningPlace, OwnedFd)>> {
+    pub async fn sockets(&self) -> io::Result<Vec<(ListeningPlace, SharedSocket)>> {
         let mut all = Vec::new();
         for worker in &self.worker_ends {
             let (tell, told) = oneshot::channel();
             let gone = || io::Error::other("a worker has ended");
             worker.send(WorkerNews::Sockets(tell)).map_err(|_| gone())?;
-            for (id, socket) in told.await.map_err(|_| gone())?? {
-                all.extend(self.state().deployed.places.place(id).map(|place| (place, socket)));
+            for socket in told.await.map_err(|_| gone())?? {
+                all.extend(self.state().deployed.places.place(socket.id).map(|place| (place, socket)));
             }
         }
         Ok(all)

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use crate::config::model::Bind;
+use crate::proxy::udp::relay::LeftFlow;
 use crate::reload::Reloader;
 use crate::reload::addresses::left::LeftAddress;
 use crate::reload::bound::{Bound, ListeningPlace};
@@ -34,13 +35,14 @@ impl LeftSockets {
     #[must_use]
     pub fn of(sockets: Vec<LegacySocket>) -> LeftSockets {
         let mut left = LeftSockets::default();
-        for LegacySocket { row, descriptor } in sockets {
+        for LegacySocket { row, descriptor, flows } in sockets {
             if let ToldAddress::Unix(path) = &row.address {
                 left.files.push(path.clone());
             }
             match (row.used, row.written, row.address) {
                 (SocketUse::Listener, written, address) => {
-                    if let Some((place, kind)) = listening(row.listener, written, address, descriptor) {
+                    if let Some((place, kind)) = listening(row.listener, written, address, descriptor, flows)
+                    {
                         left.add(place, kind);
                     }
                 }
@@ -73,13 +75,15 @@ fn listening(
     written: ToldAddress,
     address: ToldAddress,
     descriptor: OwnedFd,
+    flows: Vec<(serde_json::Value, OwnedFd)>,
 ) -> Option<(ListeningPlace, SocketKind)> {
+    let flows = flows.into_iter().filter_map(|(told, leg)| LeftFlow::of(told, leg)).collect();
     let (bind, address, kind) = match (written, address) {
         (ToldAddress::Tcp(written), ToldAddress::Tcp(address)) => {
             (Bind::Tcp(written), Bound::Tcp(address), SocketKind::Tcp(descriptor.into()))
         }
         (ToldAddress::Udp(written), ToldAddress::Udp(address)) => {
-            (Bind::Udp(written), Bound::Udp(address), SocketKind::Udp(descriptor.into()))
+            (Bind::Udp(written), Bound::Udp(address), SocketKind::Udp(descriptor.into(), flows))
         }
         (ToldAddress::Unix(written), ToldAddress::Unix(address)) => {
             (Bind::Unix(written), Bound::Unix(address), SocketKind::Unix(descriptor.into()))

@@ -22,6 +22,7 @@ use crate::config::model::Bind;
 use crate::discover::ToldNames;
 use crate::events;
 use crate::net::{now, supervisor};
+use crate::proxy::udp::relay::LeftFlow;
 use crate::reload::bound::{Bound, ListeningPlace};
 use crate::reload::running::RunningConfig;
 use crate::shutdown::Shutdown;
@@ -198,11 +199,12 @@ impl Upgrades {
     async fn legacy(&self) -> io::Result<Legacy> {
         let Possessions { admin, door, metrics, folder, .. } = &self.possessions;
         let mut sockets = Vec::new();
-        for (place, descriptor) in self.running.reloader.sockets().await? {
+        for (place, socket) in self.running.reloader.sockets().await? {
             let ListeningPlace { listener, bind, address } = place;
             let (written, address) = (written(bind), told(address));
             let row = SocketRow { used: SocketUse::Listener, listener, written, address };
-            sockets.push(LegacySocket { row, descriptor });
+            let flows = socket.flows.into_iter().map(LeftFlow::into_parts).collect();
+            sockets.push(LegacySocket { row, descriptor: socket.descriptor, flows });
         }
         if let Some(admin) = admin
             && let Some(socket) = admin.copy()?
@@ -340,7 +342,8 @@ fn own_socket(
     address: ToldAddress,
     descriptor: OwnedFd,
 ) -> LegacySocket {
-    LegacySocket { row: SocketRow { used, listener: String::new(), written, address }, descriptor }
+    let row = SocketRow { used, listener: String::new(), written, address };
+    LegacySocket { row, descriptor, flows: Vec::new() }
 }
 
 fn written(bind: Bind) -> ToldAddress {

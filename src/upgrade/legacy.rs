@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use super::elder::Elder;
+use super::parcel::MOST_DESCRIPTORS;
 use super::words::{RunningSays, SocketRow, hear, say, say_sockets};
 
 /// Letters of a part of the state that go into one message.
@@ -36,6 +37,8 @@ pub struct LegacySocket {
     pub row: SocketRow,
     /// Itself.
     pub descriptor: OwnedFd,
+    /// What is under way there by UDP: what is told of each, and its way to a backend.
+    pub flows: Vec<(serde_json::Value, OwnedFd)>,
 }
 
 /// What one process leaves to the next.
@@ -70,6 +73,13 @@ impl Legacy {
         let sockets: Vec<_> =
             self.sockets.iter().map(|one| (one.row.clone(), one.descriptor.as_fd())).collect();
         say_sockets(to, &sockets)?;
+        for (socket, one) in self.sockets.iter().enumerate() {
+            for some in one.flows.chunks(MOST_DESCRIPTORS) {
+                let (flows, descriptors): (Vec<_>, Vec<_>) =
+                    some.iter().map(|(told, descriptor)| (told.clone(), descriptor.as_fd())).unzip();
+                say(to, &RunningSays::Flows { socket, flows }, &descriptors)?;
+            }
+        }
         say(to, &RunningSays::Given, &[])
     }
 
@@ -93,10 +103,19 @@ impl Legacy {
                 }
                 RunningSays::Sockets { sockets } if sockets.len() == descriptors.len() => {
                     let both = sockets.into_iter().zip(descriptors);
-                    legacy.sockets.extend(both.map(|(row, descriptor)| LegacySocket { row, descriptor }));
+                    let socket = |(row, descriptor)| LegacySocket { row, descriptor, flows: Vec::new() };
+                    legacy.sockets.extend(both.map(socket));
+                }
+                RunningSays::Flows { socket, flows }
+                    if flows.len() == descriptors.len() && socket < legacy.sockets.len() =>
+                {
+                    legacy.sockets[socket].flows.extend(flows.into_iter().zip(descriptors));
                 }
                 RunningSays::Given => return Ok(legacy),
-                RunningSays::Greeting { .. } | RunningSays::Sockets { .. } | RunningSays::Over => {
+                RunningSays::Greeting { .. }
+                | RunningSays::Sockets { .. }
+                | RunningSays::Flows { .. }
+                | RunningSays::Over => {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
             }
@@ -125,6 +144,10 @@ mod tests {
         let sockets = (0..450).map(|number| LegacySocket {
             row: row(number),
             descriptor: listener.try_clone().unwrap().into(),
+            flows: match number {
+                7 => (0..250).map(|flow| (flow.into(), listener.try_clone().unwrap().into())).collect(),
+                _ => Vec::new(),
+            },
         });
         let (elder, _far) = UnixStream::pair().unwrap();
         // Longer than one message, with letters of several bytes at its end.
@@ -141,6 +164,9 @@ mod tests {
         drop(giver.join().unwrap().unwrap());
         assert_eq!(taken.sockets.len(), 450);
         assert!(taken.sockets.iter().zip(0..).all(|(one, number)| one.row == row(number)));
+        let flows = taken.sockets.iter().map(|one| one.flows.len());
+        assert_eq!(flows.filter(|flows| *flows > 0).collect::<Vec<_>>(), [250]);
+        assert!((0..250).zip(&taken.sockets[7].flows).all(|(number, (told, _))| *told == number));
         let last = TcpListener::from(taken.sockets.into_iter().last().unwrap().descriptor);
         assert_eq!(last.local_addr().unwrap(), listener.local_addr().unwrap());
         assert_eq!(taken.folder.unwrap().0, PathBuf::from("/var/lib/evenkeel"));

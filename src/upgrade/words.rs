@@ -77,6 +77,13 @@ pub enum RunningSays {
         /// In the order of the descriptors.
         sockets: Vec<SocketRow>,
     },
+    /// What is under way on a socket by UDP, each with the descriptor of its way to a backend.
+    Flows {
+        /// The number of the socket among all that were told, from 0.
+        socket: usize,
+        /// In the order of the descriptors; what each is, is told in a form of its own.
+        flows: Vec<serde_json::Value>,
+    },
     /// The lock of the folder of state, with its descriptor.
     Folder {
         /// Where it is.

@@ -31,6 +31,7 @@ use crate::lasting::Vital;
 use crate::message::ListenerId;
 use crate::net::now;
 use crate::proxy::WorkerCtx;
+use crate::proxy::udp::relay::LeftFlow;
 use crate::snapshot::{ConnectionLimits, Listener, Snapshot};
 use crate::targets::{Backend, Departure};
 use crate::telemetry::access_log::{Handle, LogRest};
@@ -38,7 +39,7 @@ use crate::telemetry::access_log::{Handle, LogRest};
 use super::admission::Admitter;
 use super::datagrams::DatagramLoop;
 use super::handover::Neighbours;
-use super::listen::{Acceptor, Loop, Orders, Socket, SocketId, SocketKind};
+use super::listen::{Acceptor, Loop, Orders, SharedSocket, Socket, SocketId, SocketKind};
 
 /// Another config, for one worker. What it costs the worker goes by what differs, and not by how large the config is.
 pub struct Change {
@@ -100,7 +101,7 @@ pub enum WorkerNews {
     /// Backends leave, or stay after all, without one: their words have changed.
     Departing(Arc<[Arc<Backend>]>),
     /// Somebody wants its listening sockets.
-    Sockets(oneshot::Sender<io::Result<Vec<(SocketId, OwnedFd)>>>),
+    Sockets(oneshot::Sender<io::Result<Vec<SharedSocket>>>),
 }
 
 /// By which a worker is told of changes.
@@ -154,12 +155,16 @@ enum OpenListening {
 
 impl OpenListening {
     /// Another descriptor of it; `None`: it is closed.
-    fn copy(&self) -> io::Result<Option<OwnedFd>> {
+    fn share(&self) -> io::Result<Option<(OwnedFd, Vec<LeftFlow>)>> {
         match self {
-            OpenListening::Stream(acceptor) => acceptor.upgrade().map(|acceptor| acceptor.copy()),
-            OpenListening::Datagrams(datagrams) => datagrams.upgrade().map(|datagrams| datagrams.copy()),
+            OpenListening::Stream(acceptor) => {
+                let copy = acceptor.upgrade().map(|acceptor| acceptor.copy()).transpose()?;
+                Ok(copy.map(|copy| (copy, Vec::new())))
+            }
+            OpenListening::Datagrams(datagrams) => {
+                datagrams.upgrade().map(|datagrams| datagrams.share()).transpose()
+            }
         }
-        .transpose()
     }
 }
 
@@ -196,8 +201,9 @@ impl Accepting {
         let acceptor = match kind {
             SocketKind::Tcp(tcp) => Acceptor::tcp(tcp)?,
             SocketKind::Unix(unix) => Acceptor::unix(unix)?,
-            SocketKind::Udp(udp) => {
+            SocketKind::Udp(udp, flows) => {
                 let datagrams = DatagramLoop::new(&self.ctx, &self.limits, udp, Rc::clone(&orders))?;
+                datagrams.go_on(flows);
                 loops.sockets.push(OpenListening::Datagrams(Rc::downgrade(&datagrams)));
                 self.datagrams.retain(|one| one.strong_count() > 0);
                 self.datagrams.push(Rc::downgrade(&datagrams));
@@ -217,15 +223,17 @@ impl Accepting {
     ///
     /// # Errors
     /// What the system reports.
-    pub(super) fn sockets(&self) -> io::Result<Vec<(SocketId, OwnedFd)>> {
-        let mut copies = Vec::new();
+    pub(super) fn sockets(&self) -> io::Result<Vec<SharedSocket>> {
+        let mut shared = Vec::new();
         for (id, loops) in &self.loops {
             for socket in &loops.sockets {
-                copies.extend(socket.copy()?.map(|copy| (*id, copy)));
+                let id = *id;
+                let one = socket.share()?;
+                shared.extend(one.map(|(descriptor, flows)| SharedSocket { id, descriptor, flows }));
             }
         }
-        copies.sort_by_key(|(id, _)| id.0);
-        Ok(copies)
+        shared.sort_by_key(|one| one.id.0);
+        Ok(shared)
     }
 
     /// Another process has these sockets: who comes next is its own.

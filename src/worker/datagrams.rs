@@ -20,7 +20,7 @@ use crate::proxy::http::gate::at_the_door;
 use crate::proxy::recording::Recording;
 use crate::proxy::tolls::is_too_soon;
 use crate::proxy::udp::front::DatagramSpace;
-use crate::proxy::udp::relay::{DatagramRelay, FlowBegun, StrangerDatagram};
+use crate::proxy::udp::relay::{DatagramRelay, FlowBegun, LeftFlow, StrangerDatagram};
 use crate::proxy::{Here, WorkerCtx};
 use crate::snapshot::{ConnectionLimits, CountedConnection};
 use crate::targets::{Backend, Target};
@@ -115,12 +115,26 @@ impl DatagramLoop {
         }))
     }
 
-    /// Another descriptor of its socket.
+    /// Another descriptor of its socket, and its flows, for another process. This one goes on until it is told that the other one serves.
     ///
     /// # Errors
     /// What the system reports.
-    pub(super) fn copy(&self) -> io::Result<OwnedFd> {
-        self.work.borrow().relay.copy_of_front()
+    pub(super) fn share(&self) -> io::Result<(OwnedFd, Vec<LeftFlow>)> {
+        let relay = &mut self.work.borrow_mut().relay;
+        Ok((relay.copy_of_front()?, relay.leave_flows()))
+    }
+
+    /// Goes on with what another process has left, before anything else passes.
+    pub(super) fn go_on(&self, mut flows: Vec<LeftFlow>) {
+        let here = Rc::clone(&self.orders.here.borrow());
+        let (mut work, now) = (self.work.borrow_mut(), now());
+        flows.sort_by_key(LeftFlow::last);
+        for flow in flows {
+            // Whoever can't go on begins anew.
+            if let Ok(counted) = self.limits.enter(&here.state, Some(flow.client().ip())) {
+                let _ = work.relay.take_flow(flow, counted, &here, now);
+            }
+        }
     }
 
     /// Ends the flows of clients in `networks`; says how many.
@@ -245,7 +259,9 @@ impl DatagramLoop {
             .refusal(Some(ip))
             .or_else(|| at_the_door(here, Some(ip)).map(|_| Cause::AccessDenied));
         // A listener that goes on elsewhere serves whoever comes here until it ends.
-        let denied = denied.or_else(|| self.ctx.is_draining().then_some(Cause::Shutdown));
+        // What was read before another process had the socket to itself is passed on.
+        let ends = self.ctx.is_draining() && !self.orders.is_left.get();
+        let denied = denied.or_else(|| ends.then_some(Cause::Shutdown));
         let denied = denied
             .or_else(|| is_too_soon(&self.ctx, Some(ip), here.door_rates()).then_some(Cause::RateLimited));
         match denied {

@@ -19,6 +19,7 @@ use crate::message::{ClientAddress, ListenerId, Peer};
 use crate::net::datagrams::watch;
 use crate::net::socket::{self, Accepted};
 use crate::net::{Deadline, now};
+use crate::proxy::udp::relay::LeftFlow;
 use crate::proxy::{Here, WorkerCtx};
 
 use super::admission::Admitter;
@@ -45,6 +46,17 @@ pub struct Socket {
     pub listener: ListenerId,
     /// The socket, non-blocking.
     pub kind: SocketKind,
+}
+
+/// Another descriptor of a listening socket, for another process.
+#[derive(Debug)]
+pub struct SharedSocket {
+    /// Its number.
+    pub id: SocketId,
+    /// The descriptor.
+    pub descriptor: OwnedFd,
+    /// What is under way there by UDP.
+    pub flows: Vec<LeftFlow>,
 }
 
 /// What a worker tells an accept loop, or that of a socket for datagrams, while that runs. Whoever is told wakes it by all deadlines.
@@ -75,8 +87,8 @@ pub enum SocketKind {
     Tcp(std::net::TcpListener),
     /// Unix; all workers accept from the same one.
     Unix(std::os::unix::net::UnixListener),
-    /// UDP.
-    Udp(std::net::UdpSocket),
+    /// UDP, with the flows that another process has left there.
+    Udp(std::net::UdpSocket, Vec<LeftFlow>),
 }
 
 /// A client's address, if its kind of socket has one.

@@ -43,7 +43,7 @@ use spare_memory::SpareMemory;
 
 pub use change::{Before, BlockOrder, Change, ChangeSender, Changes, Turnover, WorkerNews, changes};
 pub use handover::{Ends, link};
-pub use listen::{Socket, SocketId, SocketKind};
+pub use listen::{SharedSocket, Socket, SocketId, SocketKind};
 
 /// How often pools are swept.
 const SWEEP: Duration = Duration::from_secs(1);

@@ -364,6 +364,79 @@ fn what_is_counted_goes_on_and_never_falls() {
     assert!(scraper.join().expect("nothing has fallen") > 20);
 }
 
+/// A backend of UDP that says who it is, and from which port it was asked.
+fn udp_backend(name: &'static str) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut space = [0; 100];
+        // It ends with the tests.
+        while let Ok((length, from)) = socket.recv_from(&mut space) {
+            let asked = std::str::from_utf8(&space[..length]).unwrap();
+            let _ = socket.send_to(format!("{asked} {name} {}", from.port()).as_bytes(), from);
+        }
+    });
+    address
+}
+
+#[test]
+fn flows_of_udp_stay_with_their_backends_on_the_same_sockets_and_lose_nothing() {
+    let backends = ["a", "b", "c"].map(udp_backend);
+    let backends: Vec<String> = backends.iter().map(|one| format!("{{url: 'udp://{one}'}}")).collect();
+    let text = format!(
+        "workers: 2\nshutdown_timeout: 20s\ntargets: {{dns: {{protocol: udp, listener: '127.0.0.1:0', \
+         health_check: off, backends: [{}]}}}}\n",
+        backends.join(", ")
+    );
+    let process = Process::start(&text, 1);
+    let (dns, socket, mut heirs) = (process.address("dns"), process.socket(), Heirs::default());
+    let (over, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+    let clients = (0..12).map(|_| {
+        let (over, asked) = (Arc::clone(&over), Arc::clone(&asked));
+        std::thread::spawn(move || {
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.connect(dns).unwrap();
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut places = std::collections::BTreeSet::new();
+            for number in 0.. {
+                let (question, mut space) = (number.to_string(), [0; 100]);
+                client.send(question.as_bytes()).unwrap();
+                let length = client.recv(&mut space).expect("each has its answer");
+                let answer = std::str::from_utf8(&space[..length]).unwrap();
+                places.insert(answer.strip_prefix(&question).expect("its own, once").to_owned());
+                asked.fetch_add(1, Ordering::Relaxed);
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            places
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    let go_on = |more: u64| {
+        let wanted = asked.load(Ordering::Relaxed) + more;
+        eventually("they go on", || {
+            asked.load(Ordering::Relaxed) >= wanted || clients.iter().any(|one| one.is_finished())
+        });
+    };
+    go_on(400);
+    for workers in [2, 1, 3] {
+        let text =
+            super::support::process::whole(&text.replace("workers: 2", &format!("workers: {workers}")));
+        std::fs::write(process.folder().join("evenkeel.yaml"), text).unwrap();
+        heirs.upgrade(&socket, &json!({}));
+        go_on(400);
+    }
+    over.store(true, Ordering::Relaxed);
+    let mut all = std::collections::BTreeSet::new();
+    for client in clients {
+        let places = client.join().expect("none has lost anything");
+        assert_eq!(places.len(), 1, "one backend, asked from one port: {places:?}");
+        all.extend(places);
+    }
+    assert_eq!(all.len(), 12);
+}
+
 fn metrics_address(process: &Process) -> SocketAddr {
     let said = process.said();
     let line = said.iter().find_map(|line| line.split("metrics listener ").nth(1)).unwrap();

@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use slab::Slab;
 
 use crate::tick::Tick;
@@ -47,8 +48,31 @@ pub struct FlowClient {
     pub to: Option<IpAddr>,
 }
 
+/// How it stands with a flow, whoever serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowState {
+    standing: FlowStanding,
+    answered: bool,
+    waits: bool,
+    /// That its client has sent, and has had.
+    bytes: (u64, u64),
+    /// Datagrams, the same.
+    counts: (u32, u32),
+    /// When something passed through it last.
+    last: u64,
+}
+
+impl FlowState {
+    /// When something passed through it last.
+    #[must_use]
+    pub fn last(&self) -> Tick {
+        Tick(self.last)
+    }
+}
+
 /// How well a flow's client is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FlowStanding {
     /// It has sent once and has no answer.
     Asked,
@@ -178,6 +202,33 @@ impl<T> Flows<T> {
         if let Some(flow) = self.flows.get_mut(place) {
             flow.sent = counted(bytes);
         }
+        place
+    }
+
+    /// How it stands with the flow at a place, for another table.
+    #[must_use]
+    pub fn state(&self, place: usize) -> Option<FlowState> {
+        let flow = self.flows.get(place)?;
+        Some(FlowState {
+            standing: flow.standing,
+            answered: flow.answered,
+            waits: flow.waits,
+            bytes: (flow.sent, flow.received),
+            counts: flow.counts,
+            last: flow.last.0,
+        })
+    }
+
+    /// Goes on with the flow of a client that has none here, from how it stood in another table. Called in the order in which something passed through them
+    /// last, and before any other flow begins: so the lines stay in their order.
+    pub fn go_on(&mut self, client: FlowClient, state: FlowState, value: T) -> usize {
+        let place = self.begin(client, 0, false, Tick(state.last), value);
+        self.take_out(place);
+        if let Some(flow) = self.flows.get_mut(place) {
+            (flow.standing, flow.answered, flow.waits) = (state.standing, state.answered, state.waits);
+            ((flow.sent, flow.received), flow.counts) = (state.bytes, state.counts);
+        }
+        self.append(place);
         place
     }
 

@@ -17,6 +17,7 @@ use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use slab::Slab;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -66,8 +67,18 @@ pub struct Leg {
     sent: u32,
     /// The kernel joins rows for it.
     joins: bool,
+    /// Another process has it, too: what the kernel does for it stays as it is, for both rely on that.
+    is_shared: bool,
     /// It was told that the backend seems to be there.
     is_told: bool,
+}
+
+/// How it stands with a leg, whoever serves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LegState {
+    is_answered: bool,
+    joins: bool,
+    sent: u32,
 }
 
 /// What became of a row that was to be sent.
@@ -185,11 +196,27 @@ impl Leg {
     /// Notes that something has come back. From the second exchange on it is worth while to have the kernel join rows.
     #[inline]
     pub fn note_answered(&mut self) {
-        if self.is_answered && self.sent >= 2 && !self.joins {
+        if self.is_answered && self.sent >= 2 && !self.joins && !self.is_shared {
             join_rows(&self.socket);
             self.joins = true;
         }
         self.is_answered = true;
+    }
+
+    /// Another descriptor of it, and how it stands, for another process.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub fn share(&mut self) -> io::Result<(OwnedFd, LegState)> {
+        let copy = self.socket.try_clone()?.into();
+        self.is_shared = true;
+        Ok((copy, LegState { is_answered: self.is_answered, joins: self.joins, sent: self.sent }))
+    }
+
+    /// It was another process's, and stood so there.
+    pub fn go_on(&mut self, state: LegState) {
+        (self.is_answered, self.joins, self.sent) = (state.is_answered, state.joins, state.sent);
+        (self.is_shared, self.is_told) = (true, state.is_answered);
     }
 
     /// Whether the kernel joins rows for it: many may come at once.
@@ -286,6 +313,7 @@ impl Legs {
             begun: now,
             sent: 0,
             joins: false,
+            is_shared: false,
             is_told: false,
         }))
     }

@@ -52,7 +52,7 @@ impl LeftAddress {
             let shared = match &sockets[number % of_own] {
                 SocketKind::Tcp(tcp) => SocketKind::Tcp(tcp.try_clone()?),
                 SocketKind::Unix(unix) => SocketKind::Unix(unix.try_clone()?),
-                SocketKind::Udp(_) => break,
+                SocketKind::Udp(..) => break,
             };
             sockets.push(shared);
         }
@@ -103,7 +103,7 @@ mod tests {
                 bind: Bind::Udp(address),
                 address: Bound::Udp(address),
             },
-            sockets: vec![SocketKind::Udp(one)],
+            sockets: vec![SocketKind::Udp(one, Vec::new())],
         };
         assert_eq!(spread(udp, 3), [1, 0, 0]);
     }

@@ -202,3 +202,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn flows_stand_in_another_table_as_they_stood_in_the_first() {
+    let (mut first, mut second) = (Flows::default(), Flows::default());
+    let asked = first.begin(client(1), 10, false, at(1), ());
+    let open = first.begin(client(2), 10, false, at(2), ());
+    assert!(first.may_receive(open, 500, None, at(3)));
+    let proven = first.begin(client(3), 10, false, at(4), ());
+    assert!(first.may_receive(proven, 20, None, at(5)));
+    first.note_sent(proven, 7, at(6));
+    let mut all: Vec<_> = [asked, open, proven].map(|place| (first.client(place), first.state(place))).into();
+    all.sort_by_key(|(_, state)| state.unwrap().last());
+    for (client, state) in all {
+        let state = state.unwrap();
+        let told: FlowState = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+        let place = second.go_on(client.unwrap(), told, ());
+        assert_eq!(second.state(place), Some(state));
+    }
+    // Who makes way, who may have how much and who is silent is the same for both.
+    let (now, newcomer) = (at(1_000), client(9).address.ip());
+    let way = |flows: &Flows<()>| flows.makes_way(newcomer, false, now).and_then(|place| flows.client(place));
+    assert_eq!(way(&first), Some(client(1)));
+    assert_eq!(way(&first), way(&second));
+    let second_open = second.find(&client(2)).unwrap();
+    assert_eq!(second.left(second_open, Some(100)), first.left(open, Some(100)));
+    assert!(second.find(&client(3)).is_some_and(|place| second.waits(place)));
+    assert_eq!(second.next_expiry(QUIET), first.next_expiry(QUIET));
+}

@@ -113,7 +113,7 @@ impl DatagramRelay {
         }
     }
 
-    fn pick(
+    pub(super) fn pick(
         &self,
         target: &Target,
         client: &FlowClient,

@@ -11,6 +11,7 @@
 
 mod begin;
 mod ends;
+mod left;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -33,6 +34,7 @@ use super::leg::{LastWord, Leg, LegDuty, LegToken, Legs, SendFailure};
 use super::returning::ReturningClients;
 
 pub use begin::FlowBegun;
+pub use left::LeftFlow;
 
 /// Strangers whose datagrams wait, in bytes and in number; those who come back have as much room to themselves.
 const WAITING: (usize, usize) = (256 << 10, 1024);
