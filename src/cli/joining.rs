@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cluster::heir::NodeLegacy;
 use crate::cluster::node::{ClusterNode, NodeFacts};
 use crate::cluster::revision::{self, RevisionRow};
 use crate::cluster::view::KnownRows;
@@ -36,8 +37,16 @@ pub(super) struct Beginning {
 
 /// The config that a process begins with, of which `loaded` is its own file: the revision that the store names; where nobody answers soon the one that it
 /// had when it ran last; else its own file, and nothing beside it.
-pub(super) fn begin(node: &ClusterNode, reading: &SharedReading, loaded: Loaded) -> Beginning {
+pub(super) fn begin(
+    node: &ClusterNode,
+    reading: &SharedReading,
+    loaded: Loaded,
+    before: Option<&NodeLegacy>,
+) -> Beginning {
     let rows = look(node);
+    if let Some(before) = before.filter(|before| before.boot == node.boot()) {
+        node.go_on(before, rows.clone());
+    }
     let known = rows.as_ref().map(SharedOverlay::of).filter(|shared| shared.generation > 0);
     let cached_overlay = || CachedRevision::read_overlay(reading.cache.as_ref()?);
     // What this node had of its own is nothing to a cluster that has a config already.
@@ -93,12 +102,20 @@ fn look(node: &ClusterNode) -> Option<KnownRows> {
     rows
 }
 
-/// This process as a node of its cluster. `kept`: the folder of what outlives it.
-pub(super) fn node(config: &ClusterConfig, kept: Option<&Arc<LockedFolder>>, shares: bool) -> ClusterNode {
-    let boot = format!("{:016x}", rand::random::<u64>());
+/// This process as a node of its cluster. `kept`: the folder of what outlives it; `before`: what the process before was.
+pub(super) fn node(
+    config: &ClusterConfig,
+    kept: Option<&Arc<LockedFolder>>,
+    shares: bool,
+    before: Option<&NodeLegacy>,
+) -> ClusterNode {
+    let name = config.node.clone().unwrap_or_else(host_name);
+    let before = before.filter(|before| before.cluster == config.name && before.node == name);
+    let boot = before.map_or_else(|| format!("{:016x}", rand::random::<u64>()), |before| before.boot.clone());
     let machine = kept.and_then(|folder| folder.identity(rand::random()));
+    let machine = before.map(|before| before.machine.clone()).or(machine);
     let facts = NodeFacts {
-        name: config.node.clone().unwrap_or_else(host_name),
+        name,
         machine: machine.unwrap_or_else(|| boot.clone()),
         boot,
         shares,
@@ -109,7 +126,11 @@ pub(super) fn node(config: &ClusterConfig, kept: Option<&Arc<LockedFolder>>, sha
         Some(etcd) => ChosenStore::Etcd(EtcdStore::new(etcd)),
         None => ChosenStore::Embedded(embedded(kept)),
     };
-    ClusterNode::new(config, facts, store)
+    let node = ClusterNode::new(config, facts, store);
+    if let Some(before) = before {
+        node.go_on(before, None);
+    }
+    node
 }
 
 /// What a cluster of one shares with itself.

@@ -132,8 +132,9 @@ pub(super) fn start(
     let (discovery, known) = (Arc::new(Discovery::new(now)), KnownBefore::of(&legacy));
     discovery.begin_with(known.names());
     let lasting = state.as_ref().ok().filter(|_| !is_fleeting);
-    let cluster = loaded.config.cluster.clone();
-    let cluster = cluster.map(|cluster| Arc::new(joining::node(&cluster, lasting, shared.is_some())));
+    let (cluster, before) = (loaded.config.cluster.clone(), known.node());
+    let cluster =
+        cluster.map(|cluster| Arc::new(joining::node(&cluster, lasting, shared.is_some(), before.as_ref())));
     let reading = shared.filter(|_| cluster.is_some()).map(|reading| SharedReading {
         cache: lasting.map(|folder| folder.path().join(joining::cache(cluster.as_deref()))),
         ..reading
@@ -149,7 +150,8 @@ pub(super) fn start(
     };
     let (begun, together) = match cluster.clone().zip(reading) {
         Some((node, reading)) => {
-            let Beginning { loaded, revision, overlay } = joining::begin(&node, &reading, loaded);
+            let Beginning { loaded, revision, overlay } =
+                joining::begin(&node, &reading, loaded, before.as_ref());
             let (kept, line) = joining::overlay(&node, overlay, own);
             let together = Together::new(node, reading, revision, line);
             (Begun::with(discovery.meet_first(loaded)?, kept), Some(together))
@@ -272,6 +274,7 @@ pub(super) fn start(
             door: door.clone(),
             metrics: metrics.clone(),
             folder: folder_kept,
+            node: cluster.clone(),
         };
         let counts = Arc::new(SharedCounts::of(&mut legacy));
         let upgrades = Upgrades::new(

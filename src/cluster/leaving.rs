@@ -15,9 +15,10 @@ const TICK: Duration = Duration::from_millis(250);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl ClusterNode {
-    /// Once this node leaves, these words stay in the row `AREA/NODE/BOOT`, while there are any.
+    /// Once this node leaves, these words stay in the row `AREA/NODE/BOOT-PROCESS`, while there are any: of processes that come into the place of one another
+    /// several may leave.
     pub fn at_last(&self, area: &'static str, words: Farewell) {
-        let name = format!("{area}/{}/{}", self.view().node, self.boot());
+        let name = format!("{area}/{}/{}-{}", self.view().node, self.boot(), std::process::id());
         *self.last_words.lock().unwrap_or_else(PoisonError::into_inner) = Some((name, words));
     }
 

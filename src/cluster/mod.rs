@@ -4,7 +4,8 @@
 //! what it knows, and what it knows stays when nobody tells it anything any more. `rows` and `membership` decide, without a clock or a socket; `node` speaks
 //! with the store.
 
-pub mod leaving;
+pub mod heir;
+mod leaving;
 pub mod membership;
 pub mod node;
 pub mod packed;

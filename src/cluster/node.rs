@@ -57,15 +57,17 @@ pub struct ClusterNode {
     pub(super) lease: Duration,
     key: Option<Arc<ClusterKey>>,
     row: NodeRow,
-    view: watch::Sender<Arc<ClusterView>>,
+    pub(super) view: watch::Sender<Arc<ClusterView>>,
     /// Until when it may think that it is there.
-    due: watch::Sender<Tick>,
+    pub(super) due: watch::Sender<Tick>,
     /// What it has lent of the store. Only [`ClusterNode::keep`] changes it.
-    lent: Mutex<Option<LeaseNumber>>,
+    pub(super) lent: Mutex<Option<LeaseNumber>>,
     /// The store has gone back, and what it has now is not known yet.
     is_rewound: AtomicBool,
     /// What it refuses while it answers.
     refusals: StoreRefusals,
+    /// Another process is this node by now.
+    pub(super) has_heir: AtomicBool,
     /// What is still to be said once it has left, and in which row.
     pub(super) last_words: Mutex<Option<(String, Farewell)>>,
 }
@@ -126,6 +128,7 @@ impl ClusterNode {
             view,
             due: watch::Sender::new(Tick::ZERO),
             lent: Mutex::default(),
+            has_heir: AtomicBool::new(false),
             last_words: Mutex::default(),
             is_rewound: AtomicBool::new(false),
             refusals: StoreRefusals::default(),
@@ -160,6 +163,12 @@ impl ClusterNode {
     #[must_use]
     pub fn boot(&self) -> &str {
         &self.row.boot
+    }
+
+    /// What its folder of state is known by.
+    #[must_use]
+    pub fn machine(&self) -> &str {
+        &self.row.machine
     }
 
     /// Whether what is secret can be shared.
@@ -233,7 +242,9 @@ impl ClusterNode {
         if let Some(lease) = lent {
             let last = self.begin_last_words().await;
             // Without it others wait until the lease is over.
-            let _ = tokio::time::timeout(GRACE, self.store.revoke(lease)).await;
+            if !self.has_heir.load(Ordering::Acquire) {
+                let _ = tokio::time::timeout(GRACE, self.store.revoke(lease)).await;
+            }
             if let Some(lease) = last {
                 self.end_last_words(lease).await;
             }

@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::elders::SharedCounts;
 use crate::admin::upgrading::desk::{Draining, UpgradeAsk, UpgradeDesk, UpgradeProblem, UpgradeReport};
 use crate::admin::{AdminDoor, AdminListener};
+use crate::cluster::heir::NodeLegacy;
+use crate::cluster::node::ClusterNode;
 use crate::config::model::Bind;
 use crate::discover::ToldNames;
 use crate::events;
@@ -44,6 +46,8 @@ const HEALTH: &str = "health";
 const STANDINGS: &str = "standings";
 /// What is missing in buckets of rate limits.
 const RATES: &str = "rates";
+/// What it is in its cluster.
+const NODE: &str = "node";
 /// Addresses of names.
 const NAMES: &str = "names";
 /// Keys of session tickets.
@@ -66,6 +70,8 @@ pub struct Possessions {
     pub metrics: Option<Arc<AdminDoor>>,
     /// The folder of state, as long as somebody keeps something there: whoever drains must not keep a successor from it.
     pub folder: Weak<LockedFolder>,
+    /// What it is in its cluster; `None`: it stands alone.
+    pub node: Option<Arc<ClusterNode>>,
 }
 
 /// By which this process is upgraded.
@@ -244,6 +250,10 @@ impl Upgrades {
             (HEALTH.to_owned(), serde_json::to_string(&probed)?),
             (STANDINGS.to_owned(), serde_json::to_string(&standings)?),
             (RATES.to_owned(), serde_json::to_string(&rates)?),
+            (
+                NODE.to_owned(),
+                serde_json::to_string(&self.possessions.node.as_ref().map(|node| node.legacy()))?,
+            ),
             (NAMES.to_owned(), serde_json::to_string(&names)?),
             (TICKETS.to_owned(), BASE64.encode(snapshots.tickets().export())),
         ]))
@@ -272,6 +282,9 @@ impl Upgrades {
             admin.leave();
         }
         self.running.reloader.leave_files();
+        if let Some(node) = &self.possessions.node {
+            node.leave_to_heir();
+        }
         self.shutdown.succeeded.cancel();
         self.shutdown.drain.cancel();
         report
@@ -376,6 +389,12 @@ impl KnownBefore {
     /// A part of it. What nobody understands is found out anew.
     fn part<T: DeserializeOwned + Default>(&self, name: &str) -> T {
         self.0.get(name).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// What the process before was in its cluster.
+    #[must_use]
+    pub fn node(&self) -> Option<NodeLegacy> {
+        self.part(NODE)
     }
 
     /// What DNS has said.

@@ -13,9 +13,9 @@ use super::support::etcd::{Etcd, is_there};
 use super::support::process::Process;
 use super::support::{Client, eventually, fakes};
 
-const COUNT: usize = 8;
+pub const COUNT: usize = 8;
 
-fn start(etcd: &Etcd, backends: &[Running], keys: &str) -> [Process; 2] {
+pub fn start(etcd: &Etcd, backends: &[Running], keys: &str) -> [Process; 2] {
     let backend = |(number, backend): (usize, &Running)| {
         format!("{{name: b{number}, host: 127.0.0.1, port: {}}}", backend.port())
     };
@@ -35,12 +35,12 @@ fn start(etcd: &Etcd, backends: &[Running], keys: &str) -> [Process; 2] {
     nodes
 }
 
-fn owned(node: &Process) -> f64 {
+pub fn owned(node: &Process) -> f64 {
     sum(&scrape(node), "evenkeel_cluster_owned_backends", &["target=\"web\""])
 }
 
 /// Who answers of requests that come one after the other.
-fn answering(node: &Process) -> BTreeSet<String> {
+pub fn answering(node: &Process) -> BTreeSet<String> {
     let mut client = Client::connect(node.address("web"));
     (0..COUNT * 4).map(|_| client.get("/").text()).collect()
 }

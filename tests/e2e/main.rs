@@ -54,6 +54,7 @@ mod cluster_page;
 mod cluster_purge;
 mod cluster_shared;
 mod cluster_store;
+mod cluster_upgrade;
 mod cluster_webhooks;
 mod compress;
 mod compress_kept;

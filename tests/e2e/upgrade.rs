@@ -17,7 +17,7 @@ use super::support::{Client, PATIENCE, eventually, fakes};
 
 /// Processes that have come into the place of one of ours: nobody else ends them.
 #[derive(Default)]
-struct Heirs(Vec<u32>);
+pub struct Heirs(Vec<u32>);
 
 impl Drop for Heirs {
     fn drop(&mut self) {
@@ -29,7 +29,7 @@ impl Drop for Heirs {
 
 impl Heirs {
     /// Upgrades whoever listens at `socket`; gives the answer.
-    fn upgrade(&mut self, socket: &Path, ask_for: &Value) -> Value {
+    pub fn upgrade(&mut self, socket: &Path, ask_for: &Value) -> Value {
         let (status, answer) = ask(socket, "POST /api/v1/upgrade", ask_for.to_string().as_bytes());
         assert_eq!(status, 200, "{answer}");
         let process = answer["process"].as_u64().unwrap() as u32;

@@ -85,7 +85,7 @@ impl ProofSpread {
         asked: &str,
         answer: &str,
     ) -> Result<SpreadProof, String> {
-        let id = format!("{}-{}", self.node.boot(), self.next.fetch_add(1, Ordering::Relaxed));
+        let id = format!("{}{}", own_prefix(&self.node), self.next.fetch_add(1, Ordering::Relaxed));
         let name = format!("{PROOFS}{id}");
         let row = ProofRow {
             challenge: challenge.name().to_owned(),
@@ -113,6 +113,11 @@ impl ProofSpread {
             events::proof_unseen(names, &late.join(", "));
         }
     }
+}
+
+/// What the ids of this process begin with: one that was this node before had others.
+fn own_prefix(node: &ClusterNode) -> String {
+    format!("{}-{}-", node.boot(), std::process::id())
 }
 
 fn changing(changes: Vec<RowChange>) -> Transaction {
@@ -156,7 +161,7 @@ async fn follow(
     proofs: &Arc<Proofs>,
     given: &mut HashMap<String, Option<OfferedProof>>,
 ) -> bool {
-    let own = format!("{}-", node.boot());
+    let own = own_prefix(node);
     let there: Vec<String> = view
         .rows
         .names(PROOFS)

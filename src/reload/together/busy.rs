@@ -18,7 +18,7 @@ pub(super) const ROWS: &str = "busy/";
 /// After which time what a node has said says nothing any more; with very many nodes, three of their turns.
 const OLD: Duration = Duration::from_secs(1);
 
-/// `busy/NODE`. It goes with the lease of its node; `busy/NODE/BOOT` is what is under way on one that has left.
+/// `busy/NODE`. It goes with the lease of its node; `busy/NODE/BOOT-PROCESS` is what is under way on one that has left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BusyRow {
     /// A number that grows, so that what is said again is a change.

@@ -155,7 +155,12 @@ impl Together {
 
     /// An id for a proposal of this process.
     pub(super) fn next_id(&self) -> String {
-        format!("{}-{}", self.node.boot(), self.proposed.fetch_add(1, Ordering::Relaxed))
+        format!(
+            "{}-{}-{}",
+            self.node.boot(),
+            std::process::id(),
+            self.proposed.fetch_add(1, Ordering::Relaxed)
+        )
     }
 
     /// Who prefers which backends, by target with `owner: soft`.
