@@ -33,6 +33,7 @@ use crate::store::local::LockedFolder;
 use crate::targets::{ProbeWords, StandingWords};
 use crate::upgrade::binary::TrustedBinary;
 use crate::upgrade::candidate::{Leash, Start, TIME, wait_for_cut};
+use crate::upgrade::steps::pass;
 use crate::upgrade::words::{SocketRow, SocketUse, ToldAddress};
 use crate::upgrade::{Candidate, Legacy, LegacySocket, UpgradeFault};
 
@@ -124,18 +125,21 @@ impl Upgrades {
         events::upgrade_begun(&binary.path);
         let start = self.start.clone();
         let candidate = in_background(move || Candidate::start(&binary, &start)).await?;
+        pass("old:started");
         let (leash, due, generation) = (candidate.leash(), candidate.due(), self.generation);
         let greeted = in_background(move || {
             let mut candidate = candidate;
             candidate.greet(generation).map(|()| candidate)
         });
         let candidate = self.unless_it_ends(greeted, &leash, due).await?;
+        pass("old:greeted");
         let legacy = self.legacy().await?;
         let served = in_background(move || {
             let mut candidate = candidate;
             candidate.give(&legacy).map(|()| candidate)
         });
         let mut candidate = self.unless_it_ends(served, &leash, due).await?;
+        pass("old:ready");
         self.judge_end()?;
         if let Some(gone) = candidate.is_gone() {
             return Err(gone);
@@ -144,6 +148,7 @@ impl Upgrades {
         self.running.close_store_in(&pause).await;
         let report = self.be_over(&candidate, ask.force);
         drop(pause);
+        pass("old:over");
         self.let_go(candidate).await;
         Ok(report)
     }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::binary::TrustedBinary;
 use super::fault::UpgradeFault;
 use super::legacy::{Legacy, say_state};
+use super::steps::pass;
 use super::words::{NewSays, PROTOCOL, RunningSays, VARIABLE, hear, say};
 
 /// How long it may take until it serves.
@@ -150,6 +151,7 @@ impl Candidate {
     pub fn give(&mut self, legacy: &Legacy) -> Result<(), UpgradeFault> {
         // Whoever does not listen any more may have said why.
         let _ = legacy.give(&self.socket);
+        pass("old:given");
         match self.hear()? {
             NewSays::Ready => Ok(()),
             other => Err(unexpected(other)),
@@ -170,6 +172,7 @@ impl Candidate {
         // If it has gone meanwhile nobody is left who serves, and the supervisor starts another one.
         let told = late.iter().try_for_each(|(part, text)| say_state(&self.socket, part, text));
         let _ = told.and_then(|()| say(&self.socket, &RunningSays::Over, &[]));
+        pass("old:told");
         Arc::clone(&self.socket)
     }
 

@@ -17,6 +17,7 @@ pub mod elder;
 pub mod fault;
 pub mod legacy;
 pub mod parcel;
+pub mod steps;
 pub mod successor;
 pub mod words;
 

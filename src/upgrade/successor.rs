@@ -14,6 +14,7 @@ use rustix::net::sockopt::socket_peercred;
 
 use super::elder::Elder;
 use super::legacy::Legacy;
+use super::steps::pass;
 use super::words::{NewSays, PROTOCOL, RunningSays, VARIABLE, hear, say};
 
 /// How long the running process may take for its next word.
@@ -90,11 +91,14 @@ impl HeirStart {
     pub fn inherit(self) -> io::Result<(Heir, Legacy)> {
         let HeirStart { socket, running } = self;
         let version = env!("CARGO_PKG_VERSION").to_owned();
+        pass("new:started");
         say(&socket, &NewSays::Greeting { protocol: PROTOCOL, version }, &[])?;
+        pass("new:greeted");
         let (RunningSays::Greeting { version, generation, .. }, _) = hear(&socket)? else {
             return Err(io::ErrorKind::InvalidData.into());
         };
         let legacy = Legacy::take(&socket)?;
+        pass("new:taken");
         let origin = HeirOrigin { version, generation: generation.saturating_add(1) };
         Ok((Heir { socket, running, origin }, legacy))
     }
@@ -117,13 +121,18 @@ impl Heir {
     }
 
     fn wait_for_end(&self, now_ms: u64, legacy: &mut Legacy) -> Option<Elder> {
+        pass("new:serving");
         say(&self.socket, &NewSays::Ready, &[]).ok()?;
+        pass("new:ready");
         let mut late = BTreeMap::<String, String>::new();
         loop {
             // It may be stuck: then it is as good as gone, and is not waited for.
             match hear(&self.socket).ok()? {
                 (RunningSays::State { part, text }, _) => late.entry(part).or_default().push_str(&text),
-                (RunningSays::Over, _) => break,
+                (RunningSays::Over, _) => {
+                    pass("new:alone");
+                    break;
+                }
                 _ => return None,
             }
         }

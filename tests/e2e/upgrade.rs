@@ -153,6 +153,12 @@ fn what_can_not_take_over_changes_nothing() {
     assert!(with(folder).contains("this is no file"));
     assert!(with(&script("open", 0o777)).contains("others than its owner may write it"));
     assert!(with(&script("data", 0o644)).contains("it can't be run"));
+    std::fs::write(folder.join("words"), "no program at all").unwrap();
+    std::fs::set_permissions(folder.join("words"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(with(&folder.join("words")).contains("it can't be run"));
+    std::fs::write(folder.join("script"), "#!/bin/sh\nexec evenkeel").unwrap();
+    std::fs::set_permissions(folder.join("script"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(with(&folder.join("script")).contains("script"));
     let ended = with(&script("true", 0o755));
     assert!(ended.contains("has ended before it was ready (exit status: 0)"), "{ended}");
     assert!(with(Path::new("evenkeel")).contains("not absolute"));
@@ -169,6 +175,17 @@ fn what_can_not_take_over_changes_nothing() {
         .unwrap();
     let why = refused(&process, &json!({}));
     assert!(why.contains("can't bind"), "{why}");
+    let with_config = |text: &str| {
+        std::fs::write(folder.join("evenkeel.yaml"), super::support::process::whole(text)).unwrap();
+        refused(&process, &json!({}))
+    };
+    let away = with_config(&text.replace("listener: '127.0.0.1:0'", "listener: '192.0.2.1:0'"));
+    assert!(away.contains("192.0.2.1"), "{away}");
+    let secure = "protocol: https, tls: {cert_file: none.pem, cert_key: none.pem}";
+    let unread = with_config(&text.replace("protocol: http", secure));
+    assert!(unread.contains("none.pem"), "{unread}");
+    let tested = with_config(&format!("{text}\ntests: [{{request: {{host: a}}, expect: {{target: other}}}}]"));
+    assert!(tested.contains("other"), "{tested}");
     let (status, _) = process.ask("POST /api/v1/upgrade", br#"{"binary": 7}"#);
     assert!([400, 422].contains(&status), "{status}");
     // It serves, and can be changed.
@@ -505,6 +522,131 @@ fn hold(process: &Process, heirs: &mut Heirs) -> (u32, std::thread::JoinHandle<(
 fn signal(process: u32, signal: rustix::process::Signal) {
     let process = rustix::process::Pid::from_raw(process as i32).unwrap();
     rustix::process::kill_process(process, signal).unwrap();
+}
+
+/// Whether a process stands still.
+fn stands(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+}
+
+/// The process that a running one has started, if there is one.
+fn child_of(process: u32) -> Option<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children: Vec<String> = children.collect();
+    children.iter().flat_map(|text| text.split_whitespace()).next()?.parse().ok()
+}
+
+/// Kills one of the two at a step; says whether somebody serves after it without anybody's help.
+fn killed_at(step: &str, kills_old: bool) -> bool {
+    let backends = fakes(1);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let text = config(&backends, "").replace("127.0.0.1:0", &port.to_string());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("evenkeel.yaml"), super::support::process::whole(&text)).unwrap();
+    let mut process = Process::start_with(folder, 1, &[("EVENKEEL_UPGRADE_STOP", Path::new(step))]);
+    let (old, socket, mut heirs) = (process.id(), process.socket(), Heirs::default());
+    // It is there after whatever happens.
+    let path = format!("PATCH /api/v1/targets/web/backends/{}", backends[0].addr());
+    assert_eq!(ask(&socket, &path, br#"{"weight": 7}"#).0, 200);
+    let asking = {
+        let socket = socket.clone();
+        std::thread::spawn(move || {
+            let mut socket = UnixStream::connect(socket).unwrap();
+            let head = "POST /api/v1/upgrade HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+            socket.write_all(head.as_bytes()).unwrap();
+            // Whoever is killed says nothing.
+            let _ = socket.read_to_end(&mut Vec::new());
+        })
+    };
+    let mut new = None;
+    eventually(&format!("it comes to {step}"), || {
+        new = child_of(old).or(new);
+        let who = if step.starts_with("old") { Some(old) } else { new };
+        who.is_some_and(stands)
+    });
+    let new = new.unwrap();
+    heirs.0.push(new);
+    signal(if kills_old { old } else { new }, rustix::process::Signal::KILL);
+    signal(if kills_old { new } else { old }, rustix::process::Signal::CONT);
+    asking.join().unwrap();
+    let serves = || TcpStream::connect(port).is_ok() && Client::connect(port).get("/").status == 200;
+    let is_there = |process: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X']) && !rest.is_empty())
+    };
+    // One of them serves, or none is there before long.
+    let mut goes_on = false;
+    eventually(&format!("somebody serves after {step}, or nobody is there"), || {
+        let left = if kills_old { new } else { old };
+        goes_on = is_there(left) && identity(&socket) == Some(left) && serves();
+        goes_on || !is_there(left)
+    });
+    if !goes_on {
+        // A supervisor starts it again.
+        process = Process::start_in(process.kill(), 1);
+        assert!(serves(), "{step}");
+    }
+    let (_, overlay) = ask(&process.socket(), "GET /api/v1/overlay", b"");
+    assert_eq!(overlay["entries"].as_array().map(Vec::len), Some(1), "{step}: {overlay}");
+    goes_on
+}
+
+#[test]
+fn one_that_is_not_ready_in_time_is_given_up() {
+    let backends = fakes(1);
+    let folder = tempfile::tempdir().unwrap();
+    let text = super::support::process::whole(&config(&backends, ""));
+    std::fs::write(folder.path().join("evenkeel.yaml"), text).unwrap();
+    let process = Process::start_with(folder, 1, &[("EVENKEEL_UPGRADE_STOP", Path::new("new:started"))]);
+    let why = refused(&process, &json!({}));
+    assert!(why.contains("not ready within 10 seconds"), "{why}");
+    assert_eq!(child_of(process.id()), None, "it was ended");
+    assert_eq!(Client::connect(process.address("web")).get("/").status, 200);
+}
+
+const OLD_STEPS: [&str; 6] = ["old:started", "old:greeted", "old:given", "old:ready", "old:over", "old:told"];
+const NEW_STEPS: [&str; 6] =
+    ["new:started", "new:greeted", "new:taken", "new:serving", "new:ready", "new:alone"];
+
+#[test]
+fn whichever_of_the_two_is_killed_at_whatever_step_service_goes_on_or_the_next_start_finds_all() {
+    let of = |kills_old: bool| -> Vec<&str> {
+        let steps = OLD_STEPS.into_iter().chain(NEW_STEPS);
+        steps.filter(|step| killed_at(step, kills_old)).collect()
+    };
+    // The new one is killed: until it is said that it serves, the old one goes on.
+    assert_eq!(
+        of(false),
+        [
+            "old:started",
+            "old:greeted",
+            "old:given",
+            "old:ready",
+            "new:started",
+            "new:greeted",
+            "new:taken",
+            "new:serving",
+            "new:ready"
+        ]
+    );
+    // The old one is: the new one goes on as soon as it has everything.
+    assert_eq!(
+        of(true),
+        [
+            "old:given",
+            "old:ready",
+            "old:over",
+            "old:told",
+            "new:taken",
+            "new:serving",
+            "new:ready",
+            "new:alone"
+        ]
+    );
 }
 
 /// Found by an attack: the one before made the sockets deaf that both have, and the new one went on with them.
