@@ -49,8 +49,8 @@ pub use history::{EventHistory, EventReader, EventsAfter, HistoryLayer, KindTall
 pub use kind::EventKind;
 pub use life::{
     StartFault, backlog_capped, begun_again, cut_for_upgrade, cutting, delay_over, descriptor_budget,
-    descriptors_short, draining, elder_cut, fatal, listening, nobody_reads, stopped, succeeded,
-    supervisor_not_told, task_panicked, upgrade_begun, upgrade_failed, upgraded,
+    descriptors_short, draining, elder_cut, fatal, listening, nobody_reads, socket_unused, stopped,
+    succeeded, supervisor_not_told, task_panicked, upgrade_begun, upgrade_failed, upgraded, worker_stuck,
 };
 pub use logs::{
     access_log_failed, access_log_reopened, access_log_works, event_lost, events_lost, lost_so_far,

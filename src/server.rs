@@ -3,6 +3,7 @@
 pub mod elders;
 mod endings;
 pub mod left;
+pub mod lent;
 mod membership;
 mod refusals;
 mod serving;
@@ -10,6 +11,7 @@ mod slow;
 mod tasks;
 pub mod upgrading;
 mod warnings;
+mod watchdog;
 
 use std::io;
 use std::net::SocketAddr;

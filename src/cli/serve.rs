@@ -27,11 +27,13 @@ use crate::lasting::again;
 use crate::net::{now, supervisor};
 use crate::reload::Reloader;
 use crate::reload::begun::{Begun, now_ms};
+use crate::reload::bound::Bound;
 use crate::reload::running::{Loader, RunningConfig, TextsLoader, Tune};
 use crate::reload::together::{SharedReading, Together};
 use crate::reload::trial::replacement::clear_leftovers;
 use crate::server::elders::SharedCounts;
 use crate::server::left::{LeftSockets, clear_left, lock_of};
+use crate::server::lent::lent_sockets;
 use crate::server::upgrading::{KnownBefore, NAME, Possessions, Upgrades};
 use crate::server::{Options, Server, StartError};
 use crate::shutdown::Shutdown;
@@ -41,6 +43,7 @@ use crate::store::{LocalStore, Store};
 use crate::tls::KeptCertificates;
 use crate::upgrade::{Heir, HeirStart, Legacy};
 use crate::watch::Watcher;
+use crate::worker::SocketKind;
 
 /// Where configs come from while it serves.
 pub(super) struct ConfigSource {
@@ -78,11 +81,13 @@ pub(super) fn run(
     succession: Option<HeirStart>,
 ) -> anyhow::Result<ExitCode> {
     let Some(succession) = succession else {
-        return wait(start(loaded, source, tune, Inheritance::default())?);
+        let lent = lent_sockets()?;
+        return wait(start(loaded, source, tune, Inheritance { lent, ..Inheritance::default() })?);
     };
     let (heir, legacy) = succession.inherit().context("can't take the place of the process that runs")?;
     let heir = Arc::new(heir);
-    match start(loaded, source, tune, Inheritance { heir: Some(Arc::clone(&heir)), legacy }) {
+    let inheritance = Inheritance { heir: Some(Arc::clone(&heir)), legacy, lent: Vec::new() };
+    match start(loaded, source, tune, inheritance) {
         Ok(server) => {
             drop(heir);
             wait(server)
@@ -105,6 +110,8 @@ pub(super) struct Inheritance {
     heir: Option<Arc<Heir>>,
     /// What it leaves.
     legacy: Legacy,
+    /// What the supervisor has bound.
+    lent: Vec<SocketKind>,
 }
 
 /// Starts a server that obeys signals from the moment that it is said to listen.
@@ -115,8 +122,10 @@ pub(super) fn start(
     before: Inheritance,
 ) -> anyhow::Result<Server> {
     let ConfigSource { file, unable, loader, text, shared, texts } = source;
-    let Inheritance { heir, mut legacy } = before;
-    let mut left = LeftSockets::of(std::mem::take(&mut legacy.sockets));
+    let Inheritance { heir, mut legacy, lent } = before;
+    let left = LeftSockets::of(std::mem::take(&mut legacy.sockets));
+    let mut left = left.and_lent(lent, &loaded.config);
+    let lent: Vec<Bound> = left.lent();
     let folders = UsualFolders::here();
     let name_before = legacy.state.get(NAME).map_or("", String::as_str);
     let place_before = legacy.folder.as_ref().map(|(path, _)| (name_before, path.as_path()));
@@ -311,6 +320,10 @@ pub(super) fn start(
         control.spawn(again("SIGUSR1", async move || rotate(&mut moves, &reloader).await));
     }
     server.announce();
+    let bound = server.bound();
+    let is_used = |address: &Bound| bound.iter().any(|(_, own)| own == address);
+    lent.iter().filter(|address| !is_used(address)).for_each(|address| events::socket_unused(address));
+    server.tell_supervisor();
     if let Err(error) = supervisor::tell("READY=1\n") {
         events::supervisor_not_told(&error);
     }

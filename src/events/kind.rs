@@ -125,6 +125,8 @@ kinds! {
     Upgrading "upgrading" "Another process is to take the place of this one, or does not after all.",
     Upgraded "upgraded" "It has, or this one has taken the place of another.",
     SupervisorNotTold "supervisor_not_told" "Whoever supervises the process could not be told of it.",
+    SocketUnused "socket_unused" "A socket that the supervisor has bound is no listener's.",
+    WorkerStuck "worker_stuck" "A worker does nothing any more, so the watchdog is not fed.",
     Draining "draining" "The shutdown has begun, or its next step has.",
     Cutting "cutting" "What is left is cut.",
     Stopped "stopped" "The process ends.",

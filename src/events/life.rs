@@ -135,6 +135,20 @@ pub fn supervisor_not_told(error: &io::Error) {
     tracing::warn!(kind = EventKind::SupervisorNotTold.name(), %error, "the supervisor (`NOTIFY_SOCKET`) can't be told: {error}");
 }
 
+/// Logs that a worker does nothing any more, so that the watchdog is not fed.
+pub fn worker_stuck(worker: usize) {
+    tracing::error!(
+        kind = EventKind::WorkerStuck.name(),
+        worker,
+        "worker {worker} does nothing any more: the watchdog is not fed"
+    );
+}
+
+/// Logs that a socket which the supervisor has bound is no listener's.
+pub fn socket_unused(address: &dyn fmt::Display) {
+    tracing::warn!(kind = EventKind::SocketUnused.name(), %address, "the supervisor has bound {address}, which no listener has: whoever connects there waits in vain");
+}
+
 /// Logs that this process is told to.
 pub fn cut_for_upgrade() {
     tracing::warn!(kind = EventKind::Cutting.name(), "another upgrade wants room: cutting what is left");

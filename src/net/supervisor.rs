@@ -5,6 +5,9 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+use crate::tick::Tick;
 
 /// The variable that names its socket.
 pub const VARIABLE: &str = "NOTIFY_SOCKET";
@@ -33,6 +36,47 @@ pub fn tell(lines: &str) -> io::Result<()> {
     }
 }
 
+/// How long the supervisor waits between two `WATCHDOG=1` at most before it takes the process for stuck; `None`: it does not watch this one.
+#[must_use]
+pub fn watchdog() -> Option<Duration> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    watched(number("WATCHDOG_USEC"), number("WATCHDOG_PID"), std::process::id())
+}
+
+/// By what the variables say: sd_watchdog_enabled(3).
+fn watched(micros: Option<u64>, process: Option<u64>, own: u32) -> Option<Duration> {
+    let is_meant = process.is_none_or(|process| process == u64::from(own));
+    micros.filter(|micros| *micros > 0 && is_meant).map(Duration::from_micros)
+}
+
+/// Variables that are about one process, and not about another one in its place.
+pub const OF_ONE_PROCESS: [&str; 4] = ["WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"];
+
+/// Tells that a config is being put into force, until this is [over](Reloading::over) or dropped.
+#[derive(Debug)]
+pub struct Reloading(());
+
+impl Reloading {
+    /// From now on, which is a point in time of the clock that systemd compares with when it has asked for it.
+    #[must_use]
+    pub fn begin(now: Tick) -> Reloading {
+        // Whoever can't be told is told nothing; that was said at the start.
+        let _ = tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", now.0 / 1000));
+        Reloading(())
+    }
+
+    /// It is over, with this outcome in words: one line.
+    pub fn over(self, outcome: &str) {
+        let _ = tell(&format!("STATUS={}\n", outcome.lines().next().unwrap_or_default()));
+    }
+}
+
+impl Drop for Reloading {
+    fn drop(&mut self) {
+        let _ = tell("READY=1\n");
+    }
+}
+
 /// A name with `@` in front is one of the abstract namespace (unix(7)).
 fn tell_at(socket: &OsStr, lines: &str) -> io::Result<()> {
     let address = match socket.as_bytes().strip_prefix(b"@") {
@@ -48,6 +92,15 @@ fn tell_at(socket: &OsStr, lines: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_watchdog_watches_the_process_that_it_means() {
+        let second = Some(1_000_000);
+        assert_eq!(watched(second, None, 7), Some(Duration::from_secs(1)));
+        assert_eq!(watched(second, Some(7), 7), Some(Duration::from_secs(1)));
+        assert_eq!(watched(second, Some(8), 7), None);
+        assert_eq!((watched(None, None, 7), watched(Some(0), None, 7)), (None, None));
+    }
 
     #[test]
     fn it_is_told_at_a_path_and_at_an_abstract_name() {

@@ -324,7 +324,12 @@ fn bind_tcp(
 ) -> io::Result<Opened> {
     let (_claim, address) = socket::claim(address)?;
     for of_worker in sockets {
-        of_worker.push(Socket { id, listener, kind: SocketKind::Tcp(socket::listen(address)?) });
+        of_worker.push(Socket {
+            id,
+            listener,
+            kind: SocketKind::Tcp(socket::listen(address)?),
+            is_lent: false,
+        });
     }
     Ok((Bound::Tcp(address), None))
 }
@@ -345,7 +350,7 @@ fn bind_udp(
     };
     for of_worker in sockets {
         let socket = first.take().map_or_else(|| socket::join_datagrams(address), Ok)?;
-        of_worker.push(Socket { id, listener, kind: SocketKind::Udp(socket, Vec::new()) });
+        of_worker.push(Socket { id, listener, kind: SocketKind::Udp(socket, Vec::new()), is_lent: false });
     }
     Ok((Bound::Udp(address), None))
 }
@@ -358,7 +363,12 @@ fn reserve_tcp(
     sockets: &mut [Vec<Socket>],
 ) -> io::Result<Opened> {
     for of_worker in sockets {
-        of_worker.push(Socket { id, listener, kind: SocketKind::Tcp(socket::reserve(address)?) });
+        of_worker.push(Socket {
+            id,
+            listener,
+            kind: SocketKind::Tcp(socket::reserve(address)?),
+            is_lent: false,
+        });
     }
     Ok((Bound::Tcp(address), None))
 }
@@ -372,7 +382,7 @@ fn bind_unix(
     let socket = socket::listen_unix(path)?;
     let file = SocketFile::of(path)?;
     for of_worker in sockets {
-        of_worker.push(Socket { id, listener, kind: SocketKind::Unix(socket.try_clone()?) });
+        of_worker.push(Socket { id, listener, kind: SocketKind::Unix(socket.try_clone()?), is_lent: false });
     }
     Ok((Bound::Unix(path.to_owned()), Some(file)))
 }

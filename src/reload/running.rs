@@ -31,6 +31,7 @@ use crate::config::{Effective, Files, Instead, Loaded, Problems};
 use crate::discover::Discovery;
 use crate::events;
 use crate::net::now;
+use crate::net::supervisor::Reloading;
 use crate::overlay::{Laid, OverlayEntry, lay, reconcile};
 
 pub use super::begun::Loader;
@@ -231,10 +232,25 @@ impl RunningConfig {
     /// # Errors
     /// It is refused; nothing has changed.
     pub async fn reload(&self) -> ReloadOutcome {
-        match &self.together {
-            Some(together) => self.reload_together(together).await,
-            None => self.reload_own().await,
-        }
+        self.said_while(async {
+            match &self.together {
+                Some(together) => self.reload_together(together).await,
+                None => self.reload_own().await,
+            }
+        })
+        .await
+    }
+
+    /// Has whoever supervises the process know that a config is being put into force.
+    async fn said_while(&self, reload: impl Future<Output = ReloadOutcome>) -> ReloadOutcome {
+        let reloading = Reloading::begin(now());
+        let outcome = reload.await;
+        let number = self.reloader.snapshots.current().map_or(0, |snapshot| snapshot.number);
+        reloading.over(&match &outcome {
+            Ok(_) => format!("config {number} is in force"),
+            Err(refusal) => format!("config {number} stays in force: {}", refusal.first()),
+        });
+        outcome
     }
 
     /// The same of what is this node's own.
@@ -255,12 +271,15 @@ impl RunningConfig {
     /// # Errors
     /// It is refused; nothing has changed.
     pub async fn reload_changed(&self) -> ReloadOutcome {
-        if let Some(together) = &self.together {
-            return self.reload_together(together).await;
-        }
-        self.again(async |force| match force.trial.clone() {
-            None => self.turn(force, Occasion::Reload).await,
-            Some(trial) => self.turn_on_trial(force, &trial).await,
+        self.said_while(async {
+            if let Some(together) = &self.together {
+                return self.reload_together(together).await;
+            }
+            self.again(async |force| match force.trial.clone() {
+                None => self.turn(force, Occasion::Reload).await,
+                Some(trial) => self.turn_on_trial(force, &trial).await,
+            })
+            .await
         })
         .await
     }

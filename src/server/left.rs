@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use crate::config::model::Bind;
+use crate::config::model::{Bind, Config};
 use crate::proxy::udp::relay::LeftFlow;
 use crate::reload::Reloader;
 use crate::reload::addresses::left::LeftAddress;
@@ -43,7 +43,7 @@ impl LeftSockets {
                 (SocketUse::Listener, written, address) => {
                     if let Some((place, kind)) = listening(row.listener, written, address, descriptor, flows)
                     {
-                        left.add(place, kind);
+                        left.add(place, kind, row.lent);
                     }
                 }
                 (SocketUse::AdminSocket, _, ToldAddress::Unix(path)) => {
@@ -61,11 +61,54 @@ impl LeftSockets {
         left
     }
 
+    /// Adds those that whoever supervises the process has bound: sd_listen_fds(3). What is for operators is known by its address.
+    #[must_use]
+    pub fn and_lent(mut self, lent: Vec<SocketKind>, config: &Config) -> LeftSockets {
+        for kind in lent {
+            let address = match &kind {
+                SocketKind::Tcp(tcp) => tcp.local_addr().map(Bound::Tcp).ok(),
+                SocketKind::Udp(udp, _) => udp.local_addr().map(Bound::Udp).ok(),
+                SocketKind::Unix(unix) => unix
+                    .local_addr()
+                    .ok()
+                    .and_then(|address| address.as_pathname().map(|path| Bound::Unix(path.to_owned()))),
+            };
+            let Some(address) = address else { continue };
+            let bind = match address.clone() {
+                Bound::Tcp(address) => Bind::Tcp(address),
+                Bound::Udp(address) => Bind::Udp(address),
+                Bound::Unix(path) => Bind::Unix(path),
+            };
+            let is_admin = |address: &SocketAddr| {
+                config.admin.as_ref().is_some_and(|admin| admin.binds.contains(address))
+            };
+            match (kind, &address) {
+                (SocketKind::Tcp(tcp), Bound::Tcp(address)) if is_admin(address) => {
+                    self.door.push((*address, tcp));
+                }
+                (SocketKind::Tcp(tcp), Bound::Tcp(address)) if config.metrics.binds.contains(address) => {
+                    self.metrics.push((*address, tcp));
+                }
+                (kind, _) => {
+                    let place = ListeningPlace { listener: String::new(), bind, address };
+                    self.add(place, kind, true);
+                }
+            }
+        }
+        self
+    }
+
+    /// Where those are that the supervisor has bound for clients.
+    #[must_use]
+    pub fn lent(&self) -> Vec<Bound> {
+        self.listeners.iter().filter(|one| one.is_lent).map(|one| one.place.address.clone()).collect()
+    }
+
     /// One more socket of an address: those of all workers stand together.
-    fn add(&mut self, place: ListeningPlace, kind: SocketKind) {
+    fn add(&mut self, place: ListeningPlace, kind: SocketKind, is_lent: bool) {
         match self.listeners.iter_mut().find(|one| one.place == place) {
             Some(there) => there.sockets.push(kind),
-            None => self.listeners.push(LeftAddress { place, sockets: vec![kind] }),
+            None => self.listeners.push(LeftAddress { place, sockets: vec![kind], is_lent }),
         }
     }
 }

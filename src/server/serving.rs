@@ -6,11 +6,14 @@ use std::sync::Arc;
 use super::Server;
 use super::elders::SharedCounts;
 use super::membership::MembershipEnd;
+use super::watchdog;
 use crate::acme::{self, OrderDesk};
 use crate::admin::{AdminDoor, AdminListener, Api};
 use crate::cluster::node::ClusterNode;
 use crate::events;
 use crate::lasting::again;
+use crate::net::supervisor;
+use crate::shutdown::Shutdown;
 use crate::statsd;
 use crate::webhook::{SharedHooks, WebhookStore, WebhookThread};
 
@@ -31,6 +34,24 @@ impl Server {
         counts.count_by(Box::new(move || source.scrape_sources()));
         self.counts = Some(Arc::clone(&counts));
         control.spawn(again("those who drain", async move || Arc::clone(&counts).keep_listening().await));
+    }
+
+    /// Has whoever supervises the process know that it works, and when it ends.
+    pub fn tell_supervisor(&self) {
+        let Some(control) = &self.control else { return };
+        watchdog::feed(control, self.cells.clone(), self.shutdown.drain.clone());
+        let Shutdown { leaving, drain, succeeded, .. } = self.shutdown.clone();
+        control.spawn(async move {
+            tokio::select! {
+                () = leaving.cancelled() => {}
+                () = drain.cancelled() => {}
+            }
+            // Another process goes on where there is one.
+            if !succeeded.is_cancelled() {
+                // Who can't be told sees it end.
+                let _ = supervisor::tell("STOPPING=1\n");
+            }
+        });
     }
 
     /// Counts for the rates that the API tells of.

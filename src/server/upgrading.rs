@@ -213,7 +213,8 @@ impl Upgrades {
         for (place, socket) in self.running.reloader.sockets().await? {
             let ListeningPlace { listener, bind, address } = place;
             let (written, address) = (written(bind), told(address));
-            let row = SocketRow { used: SocketUse::Listener, listener, written, address };
+            let lent = socket.is_lent;
+            let row = SocketRow { used: SocketUse::Listener, listener, written, address, lent };
             let flows = socket.flows.into_iter().map(LeftFlow::into_parts).collect();
             sockets.push(LegacySocket { row, descriptor: socket.descriptor, flows });
         }
@@ -360,7 +361,7 @@ fn own_socket(
     address: ToldAddress,
     descriptor: OwnedFd,
 ) -> LegacySocket {
-    let row = SocketRow { used, listener: String::new(), written, address };
+    let row = SocketRow { used, listener: String::new(), written, address, lent: false };
     LegacySocket { row, descriptor, flows: Vec::new() }
 }
 

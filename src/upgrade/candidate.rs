@@ -19,6 +19,7 @@ use super::fault::UpgradeFault;
 use super::legacy::{Legacy, say_state};
 use super::steps::pass;
 use super::words::{NewSays, PROTOCOL, RunningSays, VARIABLE, hear, say};
+use crate::net::supervisor::OF_ONE_PROCESS;
 
 /// How long it may take until it serves.
 pub const TIME: Duration = Duration::from_secs(10);
@@ -89,6 +90,9 @@ impl Candidate {
         let (socket, theirs) = UnixStream::pair()?;
         let mut command = Command::new(binary.runnable());
         command.arg0(&start.name).args(&start.arguments).stdin(Stdio::from(OwnedFd::from(theirs)));
+        for variable in OF_ONE_PROCESS {
+            command.env_remove(variable);
+        }
         let child = command.env(VARIABLE, std::process::id().to_string()).spawn();
         // It holds the other end of the pair.
         drop(command);

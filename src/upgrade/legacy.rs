@@ -139,6 +139,7 @@ mod tests {
             listener: format!("web{number}"),
             written: address.clone(),
             address: address.clone(),
+            lent: number == 3,
         };
         // More than one message may have.
         let sockets = (0..450).map(|number| LegacySocket {
@@ -184,6 +185,7 @@ mod tests {
             listener: "web".into(),
             written: address.clone(),
             address,
+            lent: false,
         };
         let (one, other) = UnixStream::pair().unwrap();
         say(&one, &RunningSays::Sockets { sockets: vec![row] }, &[]).unwrap();

@@ -57,6 +57,9 @@ pub struct SocketRow {
     pub written: ToldAddress,
     /// As it is.
     pub address: ToldAddress,
+    /// Whoever supervises the process has bound it.
+    #[serde(default)]
+    pub lent: bool,
 }
 
 /// What the running process says.

@@ -189,11 +189,11 @@ impl Accepting {
     /// # Errors
     /// The event loop does not take it.
     pub(super) fn begin(&mut self, socket: Socket, tasks: &mut Vital) -> io::Result<()> {
-        let Socket { id, listener, kind } = socket;
+        let Socket { id, listener, kind, is_lent } = socket;
         let loops = match self.loops.entry(id) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(place) => {
-                let orders = Orders::new(&self.ctx, listener)?;
+                let orders = Orders::new(&self.ctx, listener, is_lent)?;
                 place.insert(AcceptingLoops { orders, sockets: Vec::new() })
             }
         };
@@ -227,9 +227,9 @@ impl Accepting {
         let mut shared = Vec::new();
         for (id, loops) in &self.loops {
             for socket in &loops.sockets {
-                let id = *id;
+                let (id, is_lent) = (*id, loops.orders.is_lent);
                 let one = socket.share()?;
-                shared.extend(one.map(|(descriptor, flows)| SharedSocket { id, descriptor, flows }));
+                shared.extend(one.map(|(descriptor, flows)| SharedSocket { id, descriptor, flows, is_lent }));
             }
         }
         shared.sort_by_key(|one| one.id.0);
@@ -239,6 +239,12 @@ impl Accepting {
     /// Another process has these sockets: who comes next is its own.
     pub(super) fn leave(&self) {
         self.loops.values().for_each(|loops| loops.orders.is_left.set(true));
+    }
+
+    /// The same of those that are lent: who comes next is for whoever is started next.
+    pub(super) fn leave_lent(&self) {
+        let lent = self.loops.values().filter(|loops| loops.orders.is_lent);
+        lent.for_each(|loops| loops.orders.is_left.set(true));
     }
 
     /// Keeps out whom `order` blocks, and cuts what they have under way.

@@ -46,6 +46,8 @@ pub struct Socket {
     pub listener: ListenerId,
     /// The socket, non-blocking.
     pub kind: SocketKind,
+    /// Whoever supervises the process keeps it when that ends: what waits there is for the next one.
+    pub is_lent: bool,
 }
 
 /// Another descriptor of a listening socket, for another process.
@@ -57,6 +59,8 @@ pub struct SharedSocket {
     pub descriptor: OwnedFd,
     /// What is under way there by UDP.
     pub flows: Vec<LeftFlow>,
+    /// See [`Socket::is_lent`].
+    pub is_lent: bool,
 }
 
 /// What a worker tells an accept loop, or that of a socket for datagrams, while that runs. Whoever is told wakes it by all deadlines.
@@ -67,6 +71,8 @@ pub(super) struct Orders {
     pub(super) ends: Cell<bool>,
     /// Another process has the socket, too, so that nobody is to be turned away there.
     pub(super) is_left: Cell<bool>,
+    /// See [`Socket::is_lent`].
+    pub(super) is_lent: bool,
 }
 
 impl Orders {
@@ -74,9 +80,9 @@ impl Orders {
     ///
     /// # Errors
     /// There is no such listener.
-    pub(super) fn new(ctx: &WorkerCtx, listener: ListenerId) -> io::Result<Rc<Orders>> {
-        let here = ctx.here(listener).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Rc::new(Orders { here: RefCell::new(here), ends: Cell::new(false), is_left: Cell::new(false) }))
+    pub(super) fn new(ctx: &WorkerCtx, listener: ListenerId, is_lent: bool) -> io::Result<Rc<Orders>> {
+        let here = RefCell::new(ctx.here(listener).ok_or(io::ErrorKind::NotFound)?);
+        Ok(Rc::new(Orders { here, ends: Cell::new(false), is_left: Cell::new(false), is_lent }))
     }
 }
 
@@ -213,7 +219,7 @@ impl Loop {
             }
         }
         // What is queued in a socket that another process has is not lost.
-        if !self.orders.is_left.get() || self.orders.ends.get() {
+        if !self.orders.is_lent && (!self.orders.is_left.get() || self.orders.ends.get()) {
             self.accept_the_rest().await;
         }
         self.orders.ends.get()
@@ -296,7 +302,7 @@ mod tests {
             let ticker = Rc::clone(&ctx.ticker);
             spawn_local(async move { ticker.run().await });
             let acceptor = Acceptor::unix(socket::listen_unix(&path).expect("listening"));
-            let orders = Orders::new(&ctx, ListenerId(0)).expect("a listener");
+            let orders = Orders::new(&ctx, ListenerId(0), false).expect("a listener");
             let admitter = Admitter::new(Rc::clone(&ctx), ConnectionLimits::new(10), TaskTracker::new());
             let mut ends = link(&[Arc::clone(&ctx.cells)]);
             let neighbours = ends.remove(0).neighbours;

@@ -172,6 +172,7 @@ async fn serve(
     let before = ctx.cells.ended_with(Cause::Shutdown);
     // Whoever still says something is not to wait for an answer.
     drop(changes);
+    loops.leave_lent();
     if shutdown.succeeded.is_cancelled() {
         loops.leave();
     }
@@ -203,11 +204,26 @@ async fn serve(
     outcome.map(|()| before)
 }
 
+/// The variable that names a file: while it is there, workers stand still. Only builds with debug assertions look at it.
+const STUCK: &str = "EVENKEEL_STUCK_WHILE";
+
+/// Where a test wants to see what becomes of a worker that is stuck.
+fn stand_still() {
+    if cfg!(debug_assertions)
+        && let Some(file) = std::env::var_os(STUCK)
+    {
+        while std::path::Path::new(&file).exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
 async fn housekeep(ctx: Rc<WorkerCtx>) {
     let (mut turn, mut memory) = (0u32, SpareMemory::default());
     loop {
         let due = now().after(FLUSH);
         tokio::time::sleep(FLUSH).await;
+        stand_still();
         ctx.cells.lateness.record(now().0.saturating_sub(due.0));
         renew_wall(now());
         if let Some(log) = ctx.log.borrow_mut().as_mut() {

@@ -71,6 +71,7 @@ fn listening(path: &Path) -> Vec<Socket> {
         id: SocketId(0),
         listener: ListenerId(0),
         kind: SocketKind::Unix(socket::listen_unix(path).expect("listening")),
+        is_lent: false,
     }]
 }
 

@@ -151,6 +151,7 @@ mod stuck_lab;
 mod stuck_records;
 mod stuck_states;
 mod stuck_tls;
+mod supervised;
 mod support;
 mod tls_backends;
 mod tls_backends_bodies;

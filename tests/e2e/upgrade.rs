@@ -28,6 +28,13 @@ impl Drop for Heirs {
 }
 
 impl Heirs {
+    /// Ends the last one, and waits for that.
+    pub fn terminate(&mut self) {
+        let last = self.0.pop().unwrap();
+        signal(last, rustix::process::Signal::TERM);
+        eventually("it has ended", || !Path::new(&format!("/proc/{last}/exe")).exists());
+    }
+
     /// Upgrades whoever listens at `socket`; gives the answer.
     pub fn upgrade(&mut self, socket: &Path, ask_for: &Value) -> Value {
         let (status, answer) = ask(socket, "POST /api/v1/upgrade", ask_for.to_string().as_bytes());
@@ -46,9 +53,14 @@ fn ended(process: &Process) -> usize {
 
 /// Which process answers there.
 fn identity(socket: &Path) -> Option<u32> {
-    UnixStream::connect(socket).ok()?;
-    let (status, answer) = ask(socket, "GET /api/v1", b"");
-    (status == 200).then(|| answer["pid"].as_u64().unwrap() as u32)
+    let (mut asked, mut text) = (UnixStream::connect(socket).ok()?, String::new());
+    asked.set_read_timeout(Some(PATIENCE)).unwrap();
+    // It may be killed meanwhile.
+    asked.write_all(b"GET /api/v1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").ok()?;
+    asked.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let answer: Value = serde_json::from_str(body).ok()?;
+    head.starts_with("HTTP/1.1 200").then(|| answer["pid"].as_u64().unwrap() as u32)
 }
 
 /// Why there was no upgrade.
@@ -184,7 +196,8 @@ fn what_can_not_take_over_changes_nothing() {
     let secure = "protocol: https, tls: {cert_file: none.pem, cert_key: none.pem}";
     let unread = with_config(&text.replace("protocol: http", secure));
     assert!(unread.contains("none.pem"), "{unread}");
-    let tested = with_config(&format!("{text}\ntests: [{{request: {{host: a}}, expect: {{target: other}}}}]"));
+    let tested =
+        with_config(&format!("{text}\ntests: [{{request: {{host: a}}, expect: {{target: other}}}}]"));
     assert!(tested.contains("other"), "{tested}");
     let (status, _) = process.ask("POST /api/v1/upgrade", br#"{"binary": 7}"#);
     assert!([400, 422].contains(&status), "{status}");
@@ -618,35 +631,26 @@ fn whichever_of_the_two_is_killed_at_whatever_step_service_goes_on_or_the_next_s
         let steps = OLD_STEPS.into_iter().chain(NEW_STEPS);
         steps.filter(|step| killed_at(step, kills_old)).collect()
     };
-    // The new one is killed: until it is said that it serves, the old one goes on.
-    assert_eq!(
-        of(false),
-        [
-            "old:started",
-            "old:greeted",
-            "old:given",
-            "old:ready",
-            "new:started",
-            "new:greeted",
-            "new:taken",
-            "new:serving",
-            "new:ready"
-        ]
-    );
-    // The old one is: the new one goes on as soon as it has everything.
-    assert_eq!(
-        of(true),
-        [
-            "old:given",
-            "old:ready",
-            "old:over",
-            "old:told",
-            "new:taken",
-            "new:serving",
-            "new:ready",
-            "new:alone"
-        ]
-    );
+    // The new one is killed: until it has said that it serves, the old one goes on. It may also be gone just when that has been heard.
+    let mut goes_on = of(false);
+    goes_on.retain(|step| !["old:ready", "new:ready"].contains(step));
+    let until_ready =
+        ["old:started", "old:greeted", "old:given", "new:started", "new:greeted", "new:taken", "new:serving"];
+    assert_eq!(goes_on, until_ready);
+    // The old one is: the new one goes on as soon as it has everything. It may all lie there already when the new one has greeted.
+    let mut goes_on = of(true);
+    goes_on.retain(|step| *step != "new:greeted");
+    let from_given = [
+        "old:given",
+        "old:ready",
+        "old:over",
+        "old:told",
+        "new:taken",
+        "new:serving",
+        "new:ready",
+        "new:alone",
+    ];
+    assert_eq!(goes_on, from_given);
 }
 
 /// Found by an attack: the one before made the sockets deaf that both have, and the new one went on with them.

@@ -1,6 +1,7 @@
 //! Addresses that the process before has left, with their sockets: nobody who connects finds them closed, and nobody else can take them.
 
 use std::io;
+use std::net::SocketAddr;
 
 use crate::config::model::Bind;
 use crate::message::ListenerId;
@@ -15,6 +16,8 @@ pub struct LeftAddress {
     pub place: ListeningPlace,
     /// The sockets of its workers; at least one.
     pub sockets: Vec<SocketKind>,
+    /// They belong to whoever supervises the process, which keeps them when it ends.
+    pub is_lent: bool,
 }
 
 impl LeftAddress {
@@ -26,7 +29,10 @@ impl LeftAddress {
     ) -> Option<LeftAddress> {
         let is_same = |one: &LeftAddress| match (bind, &one.place.address) {
             (Bind::Tcp(wanted), Bound::Tcp(there)) | (Bind::Udp(wanted), Bound::Udp(there)) => {
-                wanted == there || one.place.bind == *bind
+                // What is bound to all addresses of IPv6 has those of IPv4, too, unless somebody wants otherwise.
+                let is_all = |address: &SocketAddr| address.ip().is_unspecified();
+                let is_same = is_all(wanted) && is_all(there) && wanted.port() == there.port();
+                wanted == there || one.place.bind == *bind || one.is_lent && is_same
             }
             (Bind::Unix(wanted), Bound::Unix(there)) => wanted == there,
             _ => false,
@@ -45,7 +51,7 @@ impl LeftAddress {
         listener: ListenerId,
         workers: &mut [Vec<Socket>],
     ) -> io::Result<Opened> {
-        let LeftAddress { place, mut sockets } = self;
+        let LeftAddress { place, mut sockets, is_lent } = self;
         let address = place.address;
         let of_own = sockets.len();
         for number in of_own..workers.len() {
@@ -58,7 +64,7 @@ impl LeftAddress {
         }
         let count = workers.len();
         for (number, kind) in sockets.into_iter().enumerate() {
-            workers[number % count].push(Socket { id, listener, kind });
+            workers[number % count].push(Socket { id, listener, kind, is_lent });
         }
         let file = match &address {
             Bound::Unix(path) => Some(SocketFile::of_another(path)),
@@ -70,7 +76,7 @@ impl LeftAddress {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{SocketAddr, TcpListener, UdpSocket};
+    use std::net::{TcpListener, UdpSocket};
 
     use super::*;
 
@@ -80,7 +86,7 @@ mod tests {
         let sockets = (0..sockets).map(|_| SocketKind::Tcp(one.try_clone().unwrap())).collect();
         let place =
             ListeningPlace { listener: listener.into(), bind: Bind::Tcp(bind.parse().unwrap()), address };
-        LeftAddress { place, sockets }
+        LeftAddress { place, sockets, is_lent: false }
     }
 
     fn spread(left: LeftAddress, workers: usize) -> Vec<usize> {
@@ -104,8 +110,29 @@ mod tests {
                 address: Bound::Udp(address),
             },
             sockets: vec![SocketKind::Udp(one, Vec::new())],
+            is_lent: false,
         };
         assert_eq!(spread(udp, 3), [1, 0, 0]);
+    }
+
+    #[test]
+    fn what_a_supervisor_has_bound_to_all_addresses_is_for_who_wants_those_of_one_family() {
+        let bound = "[::]:8080".parse().unwrap();
+        let one = |is_lent: bool| {
+            let place = ListeningPlace {
+                listener: String::new(),
+                bind: Bind::Tcp(bound),
+                address: Bound::Tcp(bound),
+            };
+            vec![LeftAddress { place, is_lent, ..tcp("", "[::]:8080", 1) }]
+        };
+        let wants = |bind: &str, is_lent: bool| {
+            LeftAddress::take(&mut one(is_lent), "web", &Bind::Tcp(bind.parse().unwrap())).is_some()
+        };
+        assert!(wants("0.0.0.0:8080", true) && wants("[::]:8080", true));
+        assert!(
+            !wants("0.0.0.0:8080", false) && !wants("0.0.0.0:8081", true) && !wants("127.0.0.1:8080", true)
+        );
     }
 
     #[test]

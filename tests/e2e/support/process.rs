@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -36,6 +37,14 @@ impl Process {
         Process::begin(command, folder, listeners)
     }
 
+    /// The same as a process that is given this socket as whoever supervises it gives one: sd_listen_fds(3).
+    pub fn start_with_socket(folder: tempfile::TempDir, listeners: usize, socket: OwnedFd) -> Process {
+        let mut shell = Command::new("sh");
+        let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_evenkeel")]);
+        Process::begin_with(shell, folder, listeners, socket.into())
+    }
+
     /// The same as a process that a file as large as it may be does not end.
     pub fn start_with_bounded_files(folder: tempfile::TempDir, listeners: usize) -> Process {
         let mut shell = Command::new("sh");
@@ -52,7 +61,16 @@ impl Process {
         Process::begin(shell, folder, listeners)
     }
 
-    fn begin(mut command: Command, folder: tempfile::TempDir, listeners: usize) -> Process {
+    fn begin(command: Command, folder: tempfile::TempDir, listeners: usize) -> Process {
+        Process::begin_with(command, folder, listeners, Stdio::null())
+    }
+
+    fn begin_with(
+        mut command: Command,
+        folder: tempfile::TempDir,
+        listeners: usize,
+        input: Stdio,
+    ) -> Process {
         let file = folder.path().join("evenkeel.yaml");
         let mut child = command
             .arg("--config")
@@ -61,7 +79,7 @@ impl Process {
             .env("XDG_STATE_HOME", folder.path().join("state"))
             .env_remove("RUNTIME_DIRECTORY")
             .env_remove("STATE_DIRECTORY")
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
