@@ -197,7 +197,7 @@ impl Server {
             counts: None,
         };
         if let Some(control) = &server.control {
-            tasks::start(control, &server.reloader);
+            tasks::start(control, &server.reloader, shutdown.succeeded.clone());
             slow::mark(control, &server.reloader);
             endings::watch(control, &server.reloader);
             server.traces = TraceTask::start(control, &server.reloader, config.instance.name.clone());

@@ -417,6 +417,7 @@ fn the_unit_takes_every_end_for_what_it_is() {
         let line = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
         line.unwrap_or_else(|| panic!("the unit has no {key}")).to_owned()
     };
+    assert_eq!(unit, std::fs::read_to_string("packaging/systemd/evenkeel.service").unwrap());
     // The exit codes of the table: connections were cut, a wrong command line.
     assert_eq!((value("SuccessExitStatus"), value("RestartPreventExitStatus")), ("3".into(), "2".into()));
     let patience: u64 = value("TimeoutStopSec").trim_end_matches('s').parse().unwrap();

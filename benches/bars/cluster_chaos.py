@@ -395,6 +395,28 @@ def flapping(lab):
     lab.count(lost=1)
 
 
+@case
+def upgrades(lab):
+    """Another process in the place of a node, 20 times in turn: to the others none has ever left."""
+    lab.begin()
+    lab.steady()
+    boots = lambda: sorted((one["name"], one["boot"]) for one in lab.nodes[0].cluster()["nodes"])  # noqa: E731
+    before, took = boots(), []
+    for turn in range(20):
+        node, at = lab.nodes[turn % len(lab.nodes)], time.monotonic()
+        lab.heirs.append(node.ask("POST", "/api/v1/upgrade", {})[1]["process"])
+        took.append(time.monotonic() - at)
+        wait_until("it answers", lambda: node.answering() == lab.heirs[-1])
+        time.sleep(max(0.0, at + 3 - time.monotonic()))
+    lab.row("an upgrade, the longest", max(took))
+    lab.come_together(lab.nodes, 30)
+    lab.line("what nodes are known by", "the same" if boots() == before else "another", "the same", boots() == before)
+    lab.nothing_moved()
+    lab.row("moves that nodes have written", sum(node.metric("evenkeel_cluster_owner_moves_total") for node in lab.nodes) - lab.moves, 0, "")
+    lab.rest()
+    lab.count()
+
+
 def run(name, args):
     """A case in a folder of its own; how many bounds were not met."""
     with tempfile.TemporaryDirectory() as folder:
@@ -408,6 +430,11 @@ def run(name, args):
         finally:
             if lab.clients:
                 lab.clients.over = True
+            for heir in lab.heirs:
+                try:
+                    os.kill(heir, signal.SIGKILL)
+                except OSError:
+                    pass
             Process.end_all()
         if lab.bad:
             for node in lab.nodes:

@@ -185,6 +185,13 @@ class Node:
         connection.close()
         return answer.status, json.loads(said) if "json" in (answer.getheader("Content-Type") or "") else said
 
+    def answering(self):
+        """The process that does."""
+        try:
+            return self.ask("GET", "/api/v1")[1]["pid"]
+        except (OSError, http.client.HTTPException):
+            return None
+
     def cluster(self):
         return self.ask("GET", "/api/v1/cluster")[1]
 
@@ -224,7 +231,7 @@ class Lab:
 
     def __init__(self, name, folder, args):
         self.name, self.folder, self.args, self.lease, self.bad = name, folder, args, args.lease, 0
-        self.nodes, self.ways, self.dead, self.clients = [], {}, 0, None
+        self.nodes, self.ways, self.dead, self.clients, self.heirs = [], {}, 0, None, []
         self.works = Works()
 
     def targets(self, more=""):
@@ -262,6 +269,7 @@ class Lab:
             time.sleep(0.5)
         self.turns, self.begun = Turns(self.nodes), time.monotonic()
         self.owners, self.gone = seen, {node: node.events("node_gone") for node in self.nodes}
+        self.moves = sum(node.metric("evenkeel_cluster_owner_moves_total") for node in self.nodes)
 
     def others(self, node):
         return [one for one in self.nodes if one is not node]

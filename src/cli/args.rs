@@ -22,7 +22,7 @@ use clap_complete::Shell;
 use crate::config::Flags;
 use crate::config::model::{Balance, EventFormat, LogLevel};
 use demo::DemoOptions;
-use running::{ApplyOptions, AskOptions, PlanOptions, ProcessOptions, UpgradeOptions};
+use running::{ApplyOptions, AskOptions, HealthcheckOptions, PlanOptions, ProcessOptions, UpgradeOptions};
 use simulate::SimulateOptions;
 use status::StatusOptions;
 
@@ -124,6 +124,9 @@ pub(super) enum Command {
     /// Put another binary in the place of the process that runs, which loses no connection and drains
     #[command(after_help = running::UPGRADE_EXAMPLES)]
     Upgrade(UpgradeOptions),
+    /// Say whether the process that runs is to get traffic: for the HEALTHCHECK of a container
+    #[command(after_help = running::HEALTHCHECK_EXAMPLES)]
+    Healthcheck(HealthcheckOptions),
     /// Show the state of all listeners, targets and backends of the process that runs, or of one target or backend
     #[command(after_help = status::EXAMPLES)]
     Status(StatusOptions),

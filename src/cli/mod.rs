@@ -53,6 +53,7 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(options)) => running::config::apply(&options),
         Some(Command::Confirm(asking)) => running::config::confirm(&asking),
         Some(Command::Rollback(asking)) => running::config::rollback(&asking),
+        Some(Command::Healthcheck(options)) => running::healthcheck::run(&options),
         Some(Command::Upgrade(options)) => running::upgrade::run(&options),
         Some(Command::Explain(options)) => running::explain::run(&options),
         Some(Command::Drain(options)) => running::hand::drain(&options),

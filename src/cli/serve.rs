@@ -201,7 +201,11 @@ pub(super) fn start(
     // Workers serve from here on. What only one process may do waits for the end of the other one.
     let generation = heir.as_ref().map_or(1, |heir| heir.origin.generation);
     if let Some(heir) = &heir {
-        let is_there = heir.succeed(now_ms(), &mut legacy);
+        let is_node =
+            cluster.as_ref().zip(before.as_ref()).is_some_and(|(node, before)| node.boot() == before.boot);
+        let is_there = heir
+            .succeed(is_node, now_ms(), &mut legacy)
+            .context("the process that runs has given this one up")?;
         are_free.store(true, Ordering::Release);
         server.reloader().claim_files();
         if let Some(admin) = &admin {
@@ -324,7 +328,7 @@ pub(super) fn start(
     let is_used = |address: &Bound| bound.iter().any(|(_, own)| own == address);
     lent.iter().filter(|address| !is_used(address)).for_each(|address| events::socket_unused(address));
     server.tell_supervisor();
-    if let Err(error) = supervisor::tell("READY=1\n") {
+    if let Err(error) = supervisor::tell_surely("READY=1\n") {
         events::supervisor_not_told(&error);
     }
     Ok(server)
@@ -409,7 +413,7 @@ async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, reload
         let (is_draining, delay) = (shutdown.drain.is_cancelled(), reloader.shutdown_delay());
         if !is_draining && due.is_none() && name == "SIGTERM" && !delay.is_zero() {
             events::draining(name, delay);
-            shutdown.leaving.cancel();
+            shutdown.leave();
             due = Some(Instant::now() + delay);
             continue;
         }

@@ -33,12 +33,14 @@ pub(super) async fn follow<F>(
         }
         refresh.begin(clock());
         let brought = fetch().await.and_then(|bytes| {
-            KeySet::parse(&bytes, &algorithms).map(Arc::new).map_err(|fault| format!("its answer {fault}"))
+            let keys = KeySet::parse(&bytes, &algorithms).map(Arc::new);
+            keys.map(|keys| (keys, bytes)).map_err(|fault| format!("its answer {fault}"))
         });
         refresh.end(brought.is_ok());
-        if let Ok(keys) = &brought {
-            known.put(Arc::clone(keys), refresh.counts_until());
-        }
+        let brought = brought.map(|(keys, bytes)| {
+            known.put_fetched(Arc::clone(&keys), refresh.counts_until(), bytes.into());
+            keys
+        });
         tell(brought.as_ref().map_err(String::as_str));
     }
 }

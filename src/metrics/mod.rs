@@ -25,7 +25,7 @@ mod times;
 mod upstream;
 mod walk;
 
-pub use before::CountsBook;
+pub use before::{BeingTold, CountsBook};
 pub use families::all;
 pub use family::Family;
 pub use owners::{CountedOwners, HEIRS};

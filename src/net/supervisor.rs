@@ -25,13 +25,28 @@ pub fn is_unit_that_is_not_told() -> bool {
     main == Some(std::process::id()) && !listens()
 }
 
-/// Tells it these lines, such as `READY=1`, where it wants to be told.
+/// How long one is waited for that has no room for what it must hear.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Tells it these lines, such as `WATCHDOG=1`, where it wants to be told. Who has no room for them is not waited for.
 ///
 /// # Errors
 /// What the system reports.
 pub fn tell(lines: &str) -> io::Result<()> {
+    tell_within(None, lines)
+}
+
+/// The same of what it must hear, such as `READY=1`: it is waited for a while. Blocks the thread.
+///
+/// # Errors
+/// What the system reports.
+pub fn tell_surely(lines: &str) -> io::Result<()> {
+    tell_within(Some(PATIENCE), lines)
+}
+
+fn tell_within(patience: Option<Duration>, lines: &str) -> io::Result<()> {
     match std::env::var_os(VARIABLE).filter(|socket| !socket.is_empty()) {
-        Some(socket) => tell_at(&socket, lines),
+        Some(socket) => tell_at(&socket, patience, lines),
         None => Ok(()),
     }
 }
@@ -73,19 +88,19 @@ impl Reloading {
 
 impl Drop for Reloading {
     fn drop(&mut self) {
-        let _ = tell("READY=1\n");
+        let _ = tell_surely("READY=1\n");
     }
 }
 
 /// A name with `@` in front is one of the abstract namespace (unix(7)).
-fn tell_at(socket: &OsStr, lines: &str) -> io::Result<()> {
+fn tell_at(socket: &OsStr, patience: Option<Duration>, lines: &str) -> io::Result<()> {
     let address = match socket.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(socket)?,
     };
     let sender = UnixDatagram::unbound()?;
-    // Whoever does not listen is not waited for.
-    sender.set_nonblocking(true)?;
+    sender.set_nonblocking(patience.is_none())?;
+    sender.set_write_timeout(patience)?;
     sender.send_to_addr(lines.as_bytes(), &address).map(drop)
 }
 
@@ -111,11 +126,11 @@ mod tests {
         let abstract_one = SocketAddr::from_abstract_name(&name).unwrap();
         let at_name = UnixDatagram::bind_addr(&abstract_one).unwrap();
         for (listener, socket) in [(at_path, path.into_os_string()), (at_name, format!("@{name}").into())] {
-            tell_at(&socket, "READY=1\nMAINPID=7\n").unwrap();
+            tell_at(&socket, None, "READY=1\nMAINPID=7\n").unwrap();
             let mut said = [0; 100];
             let length = listener.recv(&mut said).unwrap();
             assert_eq!(&said[..length], b"READY=1\nMAINPID=7\n");
         }
-        assert!(tell_at(OsStr::new("/nowhere/at/all"), "READY=1").is_err());
+        assert!(tell_at(OsStr::new("/nowhere/at/all"), Some(PATIENCE), "READY=1").is_err());
     }
 }

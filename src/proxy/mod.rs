@@ -22,6 +22,7 @@ use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker, now};
 use crate::proxy::http::cached::remembered::RecentAnswers;
 use crate::proxy::http::cached::scratch::CacheScratch;
+use crate::proxy::http::connection::DRAIN_SILENCE;
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, Names, WallStart};
@@ -64,6 +65,10 @@ use http::upstream::sessions::BackendSessions;
 use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
+
+/// The same where another process serves by now, and nobody waits for the end of this one: whoever closes a connection may do so just when a request is on its way,
+/// and the longer it is idle the less likely that is. At most a third of the time for all.
+const LEFT_SILENCE: Duration = Duration::from_secs(10);
 
 /// What belongs to one worker and is used by all of its connections.
 pub struct WorkerCtx {
@@ -136,6 +141,8 @@ pub struct WorkerCtx {
     /// What a drain waits for: connections, and bodies that are read for others.
     pub unfinished: TaskTracker,
     draining: Cell<bool>,
+    /// After so long without a word a connection is closed while it drains.
+    drain_silence: Cell<Duration>,
     date: RefCell<Date>,
 }
 
@@ -266,6 +273,7 @@ impl WorkerCtx {
             raw_relay,
             unfinished: TaskTracker::new(),
             draining: Cell::new(false),
+            drain_silence: Cell::new(DRAIN_SILENCE),
             date: RefCell::default(),
         })
     }
@@ -343,8 +351,11 @@ impl WorkerCtx {
         self.snapshot.replace(snapshot)
     }
 
-    /// Connections finish what they do and start nothing new.
-    pub fn drain(&self) {
+    /// Connections finish what they do and start nothing new, within `patience`. `is_left`: another process serves by now, and nobody waits for the end of this one.
+    pub fn drain(&self, is_left: bool, patience: Duration) {
+        if is_left {
+            self.drain_silence.set(LEFT_SILENCE.min(patience / 3).max(DRAIN_SILENCE));
+        }
         self.draining.set(true);
         self.ticker.wake_all();
     }
@@ -361,6 +372,12 @@ impl WorkerCtx {
     #[inline]
     pub fn requests_inside(&self) -> usize {
         self.job_futures.busy() + self.stream_tasks.busy()
+    }
+
+    /// How long a connection is silent before it is closed while the worker drains.
+    #[must_use]
+    pub fn drain_silence(&self) -> Duration {
+        self.drain_silence.get()
     }
 
     /// True once the worker drains.

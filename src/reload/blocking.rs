@@ -66,7 +66,7 @@ impl RunningConfig {
         &self,
         work: impl Fn(&Blocks) -> Result<T, BlockFault> + Send + Sync + 'static,
     ) -> Result<T, BlockFault> {
-        let work = Arc::new(work);
+        let (work, _together) = (Arc::new(work), self.blocking.read().await);
         let begun = Instant::now();
         loop {
             let seen = self.overlay_seen();

@@ -215,8 +215,17 @@ impl Reloader {
     /// Begins to probe the targets in force. Called inside of the control runtime.
     pub fn probe(&self) {
         let (departures, mut departed) = mpsc::unbounded_channel::<Vec<Arc<Backend>>>();
+        // They end with the process, or as soon as another one probes in its place.
+        let (ends, succeeded) = (self.shutdown.cut.child_token(), self.shutdown.succeeded.clone());
+        let ending = ends.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = succeeded.cancelled() => ending.cancel(),
+                () = ending.cancelled() => {}
+            }
+        });
         let mut probes: Probes<fn() -> Tick> =
-            Probes::new(Resolver::System, now, departures, Arc::clone(&self.probe_desk), &self.shutdown.cut);
+            Probes::new(Resolver::System, now, departures, Arc::clone(&self.probe_desk), &ends);
         let workers: Vec<ChangeSender> =
             self.state().deployed.workers.iter().map(|worker| worker.changes.clone()).collect();
         // Ends with the probes.

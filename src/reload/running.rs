@@ -71,6 +71,8 @@ pub struct RunningConfig {
     pub(super) discovery: Arc<Discovery>,
     /// The nodes that it shares its config with; `None`: it stands alone.
     pub(super) together: Option<Together>,
+    /// Held by whoever blocks somebody, or lets in again, which waits for no turn; and, so that nobody does, while another process is given what there is.
+    pub(super) blocking: tokio::sync::RwLock<()>,
 }
 
 /// What has become of the turns so far.
@@ -123,7 +125,10 @@ pub(super) enum Occasion<'a> {
 }
 
 /// While it is there nothing else is put into force.
-pub struct TurnPause<'a>(pub(super) tokio::sync::MutexGuard<'a, LastTurn>);
+pub struct TurnPause<'a>(
+    pub(super) tokio::sync::MutexGuard<'a, LastTurn>,
+    #[expect(dead_code, reason = "held")] tokio::sync::RwLockWriteGuard<'a, ()>,
+);
 
 impl ConfigInForce {
     /// Those of `files` that are to be watched.
@@ -158,7 +163,7 @@ impl ConfigInForce {
 impl RunningConfig {
     /// Waits until nothing is being put into force, and lets nothing be put into force for as long as what is given is there.
     pub async fn pause(&self) -> TurnPause<'_> {
-        TurnPause(self.last.lock().await)
+        TurnPause(self.last.lock().await, self.blocking.write().await)
     }
 
     /// Whether a config is on trial.
@@ -195,6 +200,7 @@ impl RunningConfig {
             blocks,
             discovery,
             together: None,
+            blocking: tokio::sync::RwLock::default(),
         }
     }
 

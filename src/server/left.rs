@@ -36,7 +36,9 @@ impl LeftSockets {
     pub fn of(sockets: Vec<LegacySocket>) -> LeftSockets {
         let mut left = LeftSockets::default();
         for LegacySocket { row, descriptor, flows } in sockets {
-            if let ToldAddress::Unix(path) = &row.address {
+            if let ToldAddress::Unix(path) = &row.address
+                && !row.lent
+            {
                 left.files.push(path.clone());
             }
             match (row.used, row.written, row.address) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 
 use crate::jwks;
 use crate::lasting::again;
@@ -11,10 +12,10 @@ use crate::scale;
 use crate::tls::ROTATION;
 
 /// Begins all of it.
-pub(super) fn start(control: &Runtime, reloader: &Arc<Reloader>) {
+pub(super) fn start(control: &Runtime, reloader: &Arc<Reloader>, succeeded: CancellationToken) {
     probe(control, reloader);
     rotate_tickets(control, reloader);
-    fetch_keys(control, reloader);
+    fetch_keys(control, reloader, succeeded);
     watch_scale(control, reloader);
 }
 
@@ -39,9 +40,11 @@ fn rotate_tickets(control: &Runtime, reloader: &Reloader) {
 }
 
 /// Has the keys of tokens fetched that are behind URLs.
-fn fetch_keys(control: &Runtime, reloader: &Arc<Reloader>) {
+fn fetch_keys(control: &Runtime, reloader: &Arc<Reloader>, succeeded: CancellationToken) {
     let reloader = Arc::clone(reloader);
-    control.spawn(again("the keys of tokens", async move || jwks::keep(&reloader).await));
+    let fetching = again("the keys of tokens", async move || jwks::keep(&reloader).await);
+    // Another process fetches them then.
+    control.spawn(async move { succeeded.run_until_cancelled_owned(fetching).await });
 }
 
 /// Has it told which targets have too few backends, or more than they need.

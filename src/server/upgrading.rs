@@ -49,6 +49,8 @@ const STANDINGS: &str = "standings";
 const RATES: &str = "rates";
 /// What it is in its cluster.
 const NODE: &str = "node";
+/// Keys that tokens are verified with.
+const KEYS: &str = "token_keys";
 /// Addresses of names.
 const NAMES: &str = "names";
 /// Keys of session tickets.
@@ -143,6 +145,16 @@ impl Upgrades {
         self.judge_end()?;
         if let Some(gone) = candidate.is_gone() {
             return Err(gone);
+        }
+        // From here on there is no way back, and a signal that comes finds the other one in the place of this one.
+        let first = || {
+            self.running.reloader.leave_files();
+            if let Some(node) = self.possessions.node.as_ref().filter(|_| candidate.is_node()) {
+                node.leave_to_heir();
+            }
+        };
+        if !self.shutdown.succeed(first) {
+            return Err(UpgradeFault::Ending);
         }
         // Whoever waits for its turn can keep nothing any more: what it did the other one would not know.
         self.running.close_store_in(&pause).await;
@@ -249,6 +261,7 @@ impl Upgrades {
             target.tell_probes(&mut probed);
             target.tell_standings(&mut standings, now);
         }
+        let keys = snapshot.as_ref().map(|snapshot| snapshot.token_keys.tell(now)).unwrap_or_default();
         let names = ToldNames::of(self.running.discovery().findings());
         let rates = snapshot.as_ref().map(|snapshot| snapshot.rates.tell(now)).unwrap_or_default();
         Ok(BTreeMap::from([
@@ -260,6 +273,7 @@ impl Upgrades {
                 NODE.to_owned(),
                 serde_json::to_string(&self.possessions.node.as_ref().map(|node| node.legacy()))?,
             ),
+            (KEYS.to_owned(), serde_json::to_string(&keys)?),
             (NAMES.to_owned(), serde_json::to_string(&names)?),
             (TICKETS.to_owned(), BASE64.encode(snapshots.tickets().export())),
         ]))
@@ -281,17 +295,12 @@ impl Upgrades {
             },
         };
         events::upgraded(&report.version, report.process);
-        if let Err(error) = supervisor::tell(&format!("MAINPID={}\n", report.process)) {
+        if let Err(error) = supervisor::tell_surely(&format!("MAINPID={}\n", report.process)) {
             events::supervisor_not_told(&error);
         }
         if let Some(admin) = &self.possessions.admin {
             admin.leave();
         }
-        self.running.reloader.leave_files();
-        if let Some(node) = &self.possessions.node {
-            node.leave_to_heir();
-        }
-        self.shutdown.succeeded.cancel();
         self.shutdown.drain.cancel();
         report
     }
@@ -428,6 +437,7 @@ impl KnownBefore {
         }
         if let Some(snapshot) = snapshot {
             snapshot.rates.take_over(&self.rates(), now);
+            snapshot.token_keys.take_over(&self.part(KEYS), now);
         }
     }
 }

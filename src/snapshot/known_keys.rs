@@ -22,6 +22,8 @@ pub struct KnownKeys {
 struct Held {
     keys: Arc<KeySet>,
     until: Tick,
+    /// As they were fetched; empty: they were not.
+    text: Box<[u8]>,
 }
 
 impl KnownKeys {
@@ -33,7 +35,19 @@ impl KnownKeys {
 
     /// Puts these in place of all others. They count until `until`.
     pub fn put(&self, keys: Arc<KeySet>, until: Tick) {
-        self.held.store(Some(Arc::new(Held { keys, until })));
+        self.put_fetched(keys, until, Box::default());
+    }
+
+    /// The same of keys that were fetched so.
+    pub fn put_fetched(&self, keys: Arc<KeySet>, until: Tick, text: Box<[u8]>) {
+        self.held.store(Some(Arc::new(Held { keys, until, text })));
+    }
+
+    /// As they were fetched that count at `now`, and until when they do.
+    #[must_use]
+    pub fn fetched(&self, now: Tick) -> Option<(Box<[u8]>, Tick)> {
+        let held = self.held.load_full().filter(|held| now < held.until && !held.text.is_empty())?;
+        Some((held.text.clone(), held.until))
     }
 
     /// A token has named a key that is not there.

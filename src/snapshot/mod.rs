@@ -50,7 +50,7 @@ pub use rates::{NamedRates, RateCheck, RateChecks, RateSet, RateState, ToldRates
 pub use route::{
     AuthState, Destination, RequestRules, Route, RouteAuth, RouteCache, RouteNumbers, RouteState,
 };
-pub use token_keys::{FetchedKeys, TokenKeys};
+pub use token_keys::{FetchedKeys, TokenKeys, ToldKeys};
 
 /// Everything derived from one config.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::time::Instant;
 
 use super::binary::TrustedBinary;
@@ -67,16 +68,20 @@ pub struct Candidate {
     socket: Arc<UnixStream>,
     due: Instant,
     version: String,
+    is_node: bool,
 }
 
 /// By which whoever does not wait ends a new process, and with it all that waits for its words.
 #[derive(Clone, Debug)]
-pub struct Leash(Arc<UnixStream>);
+pub struct Leash(Arc<UnixStream>, Option<Arc<OwnedFd>>);
 
 impl Leash {
-    /// Ends what is said between the two. The process is ended by whoever was waiting.
+    /// Ends the process, and then what is said between the two: else it could take the silence for the end of this one, and itself for alone.
     pub fn cut(&self) {
-        // It may have ended by itself.
+        if let Some(process) = &self.1 {
+            // It may have ended by itself.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        }
         let _ = self.0.shutdown(Shutdown::Both);
     }
 }
@@ -101,13 +106,23 @@ impl Candidate {
             why: format!("it can't be run: {error}"),
         })?;
         let due = Instant::now() + TIME;
-        Ok(Candidate { child: Some(child), socket: Arc::new(socket), due, version: String::new() })
+        Ok(Candidate {
+            child: Some(child),
+            socket: Arc::new(socket),
+            due,
+            version: String::new(),
+            is_node: false,
+        })
     }
 
     /// By which it is ended.
     #[must_use]
     pub fn leash(&self) -> Leash {
-        Leash(Arc::clone(&self.socket))
+        let process = self.child.as_ref().and_then(|child| {
+            let process = Pid::from_child(child);
+            pidfd_open(process, PidfdFlags::empty()).ok()
+        });
+        Leash(Arc::clone(&self.socket), process.map(Arc::new))
     }
 
     /// When it is to serve at the latest.
@@ -142,6 +157,12 @@ impl Candidate {
         &self.version
     }
 
+    /// Whether it goes on as the node of its cluster that this process is.
+    #[must_use]
+    pub fn is_node(&self) -> bool {
+        self.is_node
+    }
+
     /// Its number.
     #[must_use]
     pub fn process(&self) -> u32 {
@@ -157,7 +178,10 @@ impl Candidate {
         let _ = legacy.give(&self.socket);
         pass("old:given");
         match self.hear()? {
-            NewSays::Ready => Ok(()),
+            NewSays::Ready { is_node } => {
+                self.is_node = is_node;
+                Ok(())
+            }
             other => Err(unexpected(other)),
         }
     }

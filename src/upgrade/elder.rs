@@ -2,10 +2,14 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::words::{NewSays, RunningSays, hear, say};
+
+/// How long one that has begun to say something may take for each of its words.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A process that was the running one once, and drains.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ impl Elder {
         if !poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return ElderSays::Nothing;
         }
+        // Whoever stops in the middle of a word is not waited for.
+        let _ = self.socket.set_read_timeout(Some(PATIENCE));
         let mut rest = String::new();
         loop {
             match hear::<RunningSays>(&self.socket) {

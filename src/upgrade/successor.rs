@@ -10,7 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
+use tokio::time::Instant;
 
 use super::elder::Elder;
 use super::legacy::Legacy;
@@ -19,6 +21,11 @@ use super::words::{NewSays, PROTOCOL, RunningSays, VARIABLE, hear, say};
 
 /// How long the running process may take for its next word.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it may take until it lets go of what only one may have: it may wait for others who drain.
+const LET_GO: Duration = Duration::from_secs(30);
+/// How long a process takes at most from when its sockets close until it is gone.
+const GONE: Duration = Duration::from_secs(1);
 
 /// A process that was started to take the place of another one, and reads its config.
 #[derive(Debug)]
@@ -110,20 +117,24 @@ impl Heir {
         let _ = say(&self.socket, &NewSays::Refused { why: why.to_owned() }, &[]);
     }
 
-    /// Says that it serves, and waits until it is alone. Blocks the thread. What is known only now comes to the `legacy`, and so does the one before, unless
-    /// it has ended meanwhile, which is as good: then false.
-    #[must_use]
-    pub fn succeed(&self, now_ms: u64, legacy: &mut Legacy) -> bool {
-        let elder = self.wait_for_end(now_ms, legacy);
-        let is_there = elder.is_some();
-        legacy.elders.extend(elder);
-        is_there
+    /// Says that it serves, and whether as the `is_node` of its cluster that the one before was, and waits until it is alone. Blocks the thread. What is known only
+    /// now comes to the `legacy`, and so does the one before, unless it has ended meanwhile, which is as good: then false.
+    ///
+    /// # Errors
+    /// The one before has given it up, and serves on.
+    pub fn succeed(&self, is_node: bool, now_ms: u64, legacy: &mut Legacy) -> io::Result<bool> {
+        let Some(elder) = self.wait_for_end(is_node, now_ms, legacy) else {
+            return if self.is_given_up() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(false) };
+        };
+        legacy.elders.push(elder);
+        Ok(true)
     }
 
-    fn wait_for_end(&self, now_ms: u64, legacy: &mut Legacy) -> Option<Elder> {
+    fn wait_for_end(&self, is_node: bool, now_ms: u64, legacy: &mut Legacy) -> Option<Elder> {
         pass("new:serving");
-        say(&self.socket, &NewSays::Ready, &[]).ok()?;
+        say(&self.socket, &NewSays::Ready { is_node }, &[]).ok()?;
         pass("new:ready");
+        self.socket.set_read_timeout(Some(LET_GO)).ok()?;
         let mut late = BTreeMap::<String, String>::new();
         loop {
             // It may be stuck: then it is as good as gone, and is not waited for.
@@ -137,8 +148,25 @@ impl Heir {
             }
         }
         legacy.state.extend(late);
+        self.socket.set_read_timeout(Some(PATIENCE)).ok()?;
         let socket = self.socket.try_clone().ok()?;
         Some(Elder { process: self.running, since_ms: now_ms, socket })
+    }
+
+    /// Nothing is to be heard any more, though the process before is there: it has closed its end. One that is stuck has not.
+    fn is_given_up(&self) -> bool {
+        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
+        let is_closed = poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        let is_parent = || {
+            let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get() as u32);
+            parent == Some(self.running)
+        };
+        // One that is being killed closes its end a little before it is gone.
+        let due = Instant::now() + GONE;
+        while is_closed && is_parent() && Instant::now() < due {
+            let _ = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 5_000_000 }));
+        }
+        is_closed && is_parent()
     }
 
     /// The number of the process before.

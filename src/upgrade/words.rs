@@ -129,7 +129,11 @@ pub enum NewSays {
         why: String,
     },
     /// It serves.
-    Ready,
+    Ready {
+        /// It goes on as the node of its cluster that the running one is.
+        #[serde(default)]
+        is_node: bool,
+    },
     /// Whatever is still under way there is to be cut.
     Cut,
 }

@@ -184,6 +184,9 @@ impl DatagramLoop {
             let cause = if self.orders.ends.get() { Cause::Drained } else { Cause::Done };
             if self.begun_to_end.get() == Tick::ZERO {
                 self.begun_to_end.set(now);
+                if self.orders.is_left.get() && !self.orders.is_lent {
+                    work.relay.leave_shared(now);
+                }
             }
             work.relay.finish(cause, now);
             let is_over = now.since(self.begun_to_end.get()) >= LAST_ANSWERS;

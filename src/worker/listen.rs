@@ -313,7 +313,7 @@ mod tests {
             tokio::task::yield_now().await;
             // From here to the drain the event loop gets no turn.
             let _client = std::os::unix::net::UnixStream::connect(&path).expect("connects");
-            ctx.drain();
+            ctx.drain(false, Duration::from_secs(1));
             tokio::time::timeout(PATIENCE, accepting).await.expect("the loop ends").expect("no panic");
             assert_eq!(ctx.cells.connections.accepted.value(), 1);
         });

@@ -178,7 +178,7 @@ async fn serve(
     }
     // From here on only accept loops hold the neighbours, and the others' mailboxes end when those have.
     drop(loops);
-    ctx.drain();
+    ctx.drain(shutdown.succeeded.is_cancelled(), patience);
     let farewell = FAREWELL.min(patience / 4);
     if !farewell.is_zero() {
         ctx.tunnels.end_all(Departure { since: now().after(patience - farewell), window: farewell });

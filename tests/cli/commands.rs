@@ -28,6 +28,7 @@ fn help_of_every_command_shows_an_example() {
             "confirm",
             "rollback",
             "upgrade",
+            "healthcheck",
             "status",
             "top",
             "explain",

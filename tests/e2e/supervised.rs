@@ -4,9 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
-use fake_backend::Running;
+use fake_backend::{Behaviour, Running};
 use serde_json::json;
 
 use super::support::process::{Process, whole};
@@ -153,4 +154,31 @@ fn a_socket_that_no_listener_has_is_told_of() {
     let process = Process::start_with_socket(folder, 1, bound.into());
     let told = format!("the supervisor has bound {address}, which no listener has");
     eventually("it is told", || process.said().iter().any(|line| line.contains(&told)));
+}
+
+#[test]
+fn a_health_check_says_by_its_exit_code_whether_the_process_is_to_get_traffic_and_why_not() {
+    let backends = fakes(1);
+    backends[0].behave(Behaviour::hang());
+    let text = config(&backends, "127.0.0.1:0")
+        .replace("health_check: off", "health_check: {path: /, interval: 50ms, timeout: 60s}");
+    let process = Process::start(&text, 1);
+    let checked = |more: &[&str]| {
+        let done = process.command(&[&["healthcheck"], more].concat());
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    assert_eq!(checked(&["--alive"]), (Some(0), String::new()));
+    let waits = "target web: 1 of 1 backends have no verdict yet\n".to_owned();
+    assert_eq!(checked(&[]), (Some(1), waits));
+    backends[0].behave(Behaviour::default());
+    assert!(process.reload(&text.replace("timeout: 60s", "timeout: 1s")).contains("reloaded"));
+    eventually("it is ready", || checked(&[]) == (Some(0), String::new()));
+    let socket = process.socket();
+    drop(process);
+    let nobody = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["healthcheck", "--socket"])
+        .arg(&socket)
+        .output()
+        .unwrap();
+    assert_eq!(nobody.status.code(), Some(1), "2 is no code for containers");
 }

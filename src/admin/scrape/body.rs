@@ -6,18 +6,19 @@ use std::task::{Context, Poll};
 
 use hyper::body::{Body, Bytes, Frame};
 
-use crate::metrics::Scrape;
+use crate::metrics::{BeingTold, Scrape};
 
 /// What is left of it.
 pub(super) struct ScrapeBody {
     scrape: Scrape,
+    _told: BeingTold,
     /// Others had their turn since the last piece.
     has_rested: bool,
 }
 
 impl ScrapeBody {
-    pub(super) fn new(scrape: Scrape) -> ScrapeBody {
-        ScrapeBody { scrape, has_rested: true }
+    pub(super) fn new(scrape: Scrape, told: BeingTold) -> ScrapeBody {
+        ScrapeBody { scrape, _told: told, has_rested: true }
     }
 }
 

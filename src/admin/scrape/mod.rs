@@ -32,14 +32,14 @@ pub(super) async fn metrics(api: Arc<Api>, asked: Question) -> AdminOutcome {
         let detail = format!("this failed, which is a bug: {failed}");
         ProblemDocument::plain(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;
-    let Some((sources, before)) = taken else {
+    let Some((sources, before, told)) = taken else {
         let detail = "another process has taken over, and tells of this one's requests too: ask again";
         return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, detail));
     };
     let Some(sources) = sources else {
         return Err(ProblemDocument::plain(StatusCode::SERVICE_UNAVAILABLE, "no config is in force yet"));
     };
-    let mut answer = stream(form.media_type(), ScrapeBody::new(Scrape::new(sources, before, form)));
+    let mut answer = stream(form.media_type(), ScrapeBody::new(Scrape::new(sources, before, form), told));
     answer.extensions_mut().insert(InPieces);
     Ok(answer)
 }

@@ -94,6 +94,29 @@ pub(in crate::cli) struct UpgradeOptions {
     pub(in crate::cli) asking: AskOptions,
 }
 
+pub(in crate::cli) const HEALTHCHECK_EXAMPLES: &str = "Examples:
+  evenkeel healthcheck
+  evenkeel healthcheck --alive
+  HEALTHCHECK --interval=5s CMD [\"evenkeel\", \"healthcheck\"]
+
+It is ready when it serves, all backends have had a first verdict, and nobody has told it to end (`/readyz`).
+
+Exit status:
+  0  it is
+  1  it is not, and standard error says why; or there is no process, several, or one that does not answer
+  2  a wrong command line";
+
+/// Options of `healthcheck`.
+#[derive(Debug, ClapArgs)]
+pub(in crate::cli) struct HealthcheckOptions {
+    /// Ask only whether it answers, ready or not
+    #[arg(long)]
+    pub(in crate::cli) alive: bool,
+    /// Which process.
+    #[command(flatten)]
+    pub(in crate::cli) process: ProcessOptions,
+}
+
 /// Options of `plan`.
 #[derive(Debug, ClapArgs)]
 pub(in crate::cli) struct PlanOptions {

@@ -7,6 +7,7 @@ pub(super) mod config;
 pub(super) mod explain;
 mod find;
 pub(super) mod hand;
+pub(super) mod healthcheck;
 pub(super) mod log;
 pub(super) mod names;
 pub(super) mod status;

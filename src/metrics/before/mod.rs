@@ -3,6 +3,9 @@
 mod subjects;
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 pub(super) use subjects::Subjects;
 
@@ -14,7 +17,17 @@ use crate::telemetry::exposition::{CountTaker, CountsBefore, KeepsSeries, WithBe
 struct State {
     before: Arc<CountsBefore>,
     given: Option<CountsBefore>,
+    /// Whoever is being told of it has one of these.
+    told: Arc<()>,
 }
+
+/// How long whoever is being told is waited for, before all is given, and how often that is looked at.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Somebody is being told: counts are read while he is.
+#[derive(Debug)]
+pub struct BeingTold(#[expect(dead_code, reason = "held")] Arc<()>);
 
 /// The counts of the processes before, and whether the next one has those of this one.
 ///
@@ -29,7 +42,7 @@ impl CountsBook {
     /// So much was counted before.
     #[must_use]
     pub fn new(before: CountsBefore) -> CountsBook {
-        CountsBook(RwLock::new(State { before: Arc::new(before), given: None }))
+        CountsBook(RwLock::new(State { before: Arc::new(before), ..State::default() }))
     }
 
     /// Adds what a process before has counted since it was followed.
@@ -39,14 +52,21 @@ impl CountsBook {
     }
 
     /// What a scrape is written from, with what was counted before; `None`: it is the next process that says so by now.
-    pub fn taken<T>(&self, take: impl FnOnce() -> T) -> Option<(T, Arc<CountsBefore>)> {
+    pub fn taken<T>(&self, take: impl FnOnce() -> T) -> Option<(T, Arc<CountsBefore>, BeingTold)> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        state.given.is_none().then(|| (take(), Arc::clone(&state.before)))
+        let told = BeingTold(Arc::clone(&state.told));
+        state.given.is_none().then(|| (take(), Arc::clone(&state.before), told))
     }
 
     /// Gives all that was counted so far, here and before.
+    ///
+    /// Whoever is just being told is waited for: what he reads of this process is read while it counts on. Blocks the thread.
     pub fn give(&self, take: impl FnOnce() -> Option<ScrapeSources>) -> CountsBefore {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let due = Instant::now() + PATIENCE;
+        while Arc::strong_count(&state.told) > 1 && Instant::now() < due {
+            std::thread::sleep(LOOK);
+        }
         let all = all(take(), &state.before);
         state.given = Some(all.clone());
         all

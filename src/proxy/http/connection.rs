@@ -150,7 +150,7 @@ async fn speaks_again(client: &Client, patience: Duration) -> bool {
         }
         if client.is_leaving() && !draining {
             draining = true;
-            client.timer().begin(ClientWait::Request, DRAIN_SILENCE.min(patience));
+            client.timer().begin(ClientWait::Request, client.ctx.drain_silence().min(patience));
         }
         // What the kernel has and the event loop has not seen yet came before our close: it is a request.
         client.timer().poll(ClientWait::Request, cx).map(|()| !client.stream().is_silent())

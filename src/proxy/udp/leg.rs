@@ -213,6 +213,12 @@ impl Leg {
         Ok((copy, LegState { is_answered: self.is_answered, joins: self.joins, sent: self.sent }))
     }
 
+    /// Whether another process has it, too.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// It was another process's, and stood so there.
     pub fn go_on(&mut self, state: LegState) {
         (self.is_answered, self.joins, self.sent) = (state.is_answered, state.joins, state.sent);

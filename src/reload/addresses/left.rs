@@ -67,7 +67,9 @@ impl LeftAddress {
             workers[number % count].push(Socket { id, listener, kind, is_lent });
         }
         let file = match &address {
-            Bound::Unix(path) => Some(SocketFile::of_another(path)),
+            // The supervisor keeps its own.
+            Bound::Unix(path) if !is_lent => Some(SocketFile::of_another(path)),
+            Bound::Unix(_) => None,
             Bound::Tcp(_) | Bound::Udp(_) => None,
         };
         Ok((address, file))

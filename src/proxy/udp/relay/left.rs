@@ -121,8 +121,16 @@ impl DatagramRelay {
         if let Some(leg) = self.legs.get_mut(leg) {
             leg.go_on(told.leg);
         }
-        self.ctx.cells.connections.accepted.increment();
+        // The process that it began in has counted it.
         self.ctx.cells.connections.open.raise();
         Ok(())
+    }
+
+    /// Another process serves the flows that it was given: they are over here, and what has come for them and was not read is read there.
+    pub fn leave_shared(&mut self, now: Tick) {
+        let is_shared = |row: &FlowRow| self.legs.get(row.leg).is_some_and(Leg::is_shared);
+        let all = self.flows.iter().filter(|(_, _, row)| is_shared(row));
+        let those: Vec<usize> = all.map(|(place, ..)| place).collect();
+        those.iter().for_each(|place| self.end(*place, Cause::Done, now));
     }
 }
