@@ -31,6 +31,47 @@ fn every_cause_is_documented_with_its_status() {
     }
 }
 
+#[test]
+fn every_cause_has_its_row_at_3_in_the_morning_with_its_status() {
+    let text = std::fs::read_to_string("docs/at-3-am.md").unwrap();
+    for cause in Cause::ALL.iter().filter(|cause| **cause != Cause::Done) {
+        let row = format!("| `{}` | {} |", cause.token(), cause.status());
+        assert_eq!(text.matches(&row).count(), 1, "docs/at-3-am.md: {row}");
+    }
+}
+
+#[test]
+fn the_configs_for_whoever_installs_it_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = fake_backend::Authority::new("docs");
+    let issued = authority.issue(["localhost"]);
+    std::fs::create_dir(folder.path().join("tls")).unwrap();
+    for (name, text) in [("shop.pem", &issued.cert_pem), ("shop.key", &issued.key_pem)] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        std::fs::write(folder.path().join("tls").join(name), text).unwrap();
+    }
+    std::fs::write(folder.path().join("key"), [7; 32]).unwrap();
+    let mut count = 0;
+    for page in ["docs/install.md", "docs/containers.md"] {
+        let text = std::fs::read_to_string(page).unwrap();
+        let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        // Objects of Kubernetes are not ours.
+        for block in blocks.filter(|block| !block.starts_with("apiVersion")) {
+            let here = folder.path().display().to_string();
+            let block = block.replace("/var/log/evenkeel/", "").replace("/etc/evenkeel-cluster", &here);
+            let block = block.replace("/etc/ssl/private", &here);
+            let file = folder.path().join("evenkeel.yaml");
+            std::fs::write(&file, &block).unwrap();
+            let done = Command::new(env!("CARGO_BIN_EXE_evenkeel")).arg("check").arg(&file).output().unwrap();
+            let said =
+                String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{page}\n{block}\n{said}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 6);
+}
+
 /// What `--help` of a command says; of the program itself without one.
 fn help(command: Option<&str>) -> String {
     let help = Command::new(env!("CARGO_BIN_EXE_evenkeel")).args(command).arg("--help").output().unwrap();

@@ -22,7 +22,6 @@ use crate::net::wall::wall_start;
 use crate::net::{FreeList, Ticker, now};
 use crate::proxy::http::cached::remembered::RecentAnswers;
 use crate::proxy::http::cached::scratch::CacheScratch;
-use crate::proxy::http::connection::DRAIN_SILENCE;
 use crate::snapshot::{Listener, Snapshot};
 use crate::targets::{BudgetShare, Chance};
 use crate::telemetry::access_log::{Handle, Names, WallStart};
@@ -66,6 +65,8 @@ use pool::Pool;
 use request_queue::RequestQueue;
 use tunnels::Tunnels;
 
+/// A draining worker closes a connection that has been silent for this long.
+pub const DRAIN_SILENCE: Duration = Duration::from_secs(1);
 /// The same where another process serves by now, and nobody waits for the end of this one: whoever closes a connection may do so just when a request is on its way,
 /// and the longer it is idle the less likely that is. At most a third of the time for all.
 const LEFT_SILENCE: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::known_keys::KnownKeys;
 use crate::config::model::jwt::{JwtAlgorithm, JwtAuth, KeySet, KeysUrl};
-use crate::config::model::{self, AuthKind};
+use crate::config::model::{self, AuthKind, HttpUrl};
 use crate::tick::Tick;
 
 /// Keys that are fetched.
@@ -30,10 +30,16 @@ pub struct ToldKeys(Vec<ToldKeySet>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ToldKeySet {
     rule: String,
-    url: String,
+    place: String,
     text: String,
     /// Both processes read one clock.
     until: u64,
+}
+
+/// Where keys are fetched, all of it: what is shown of a URL leaves things out.
+fn place(from: &KeysUrl) -> String {
+    let HttpUrl { is_tls, host, port, path, user } = &from.url;
+    format!("{is_tls} {host} {port} {path} {user:?}")
 }
 
 /// Those of one config, by rule.
@@ -76,7 +82,7 @@ impl TokenKeys {
         let told = |one: &FetchedKeys| {
             let (text, until) = one.known.fetched(now)?;
             let text = String::from_utf8(text.into()).ok()?;
-            Some(ToldKeySet { rule: one.rule.clone(), url: one.from.url.to_string(), text, until: until.0 })
+            Some(ToldKeySet { rule: one.rule.clone(), place: place(&one.from), text, until: until.0 })
         };
         ToldKeys(self.0.values().filter_map(told).collect())
     }
@@ -84,7 +90,7 @@ impl TokenKeys {
     /// Begins with what the process before has told, of rules that have no keys yet: of the same place, as far as they are good for what they must be.
     pub fn take_over(&self, told: &ToldKeys, now: Tick) {
         for set in &told.0 {
-            let own = self.0.get(&set.rule).filter(|own| own.from.url.to_string() == set.url);
+            let own = self.0.get(&set.rule).filter(|own| place(&own.from) == set.place);
             if let Some(own) = own.filter(|own| own.known.at(now).is_none())
                 && let Ok(keys) = KeySet::parse(set.text.as_bytes(), &own.algorithms)
             {
@@ -103,7 +109,6 @@ impl TokenKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model::HttpUrl;
 
     fn rule(path: &str) -> TokenKeys {
         let url =

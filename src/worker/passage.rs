@@ -10,7 +10,7 @@ use crate::config::model::Protocol;
 use crate::events;
 use crate::message::{Cause, Record, RecordKind};
 use crate::net::{Deadline, now};
-use crate::proxy::http::connection::DRAIN_SILENCE;
+use crate::proxy::DRAIN_SILENCE;
 use crate::proxy::recording::Recording;
 use crate::proxy::tcp::TcpBeginning;
 use crate::proxy::tolls::is_too_soon;

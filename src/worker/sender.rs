@@ -11,8 +11,9 @@ use crate::events;
 use crate::message::proxy_header::{ProxyHeader, ProxyRead, read};
 use crate::message::{Cause, ClientAddress, Peer};
 use crate::net::now;
+use crate::proxy::DRAIN_SILENCE;
 use crate::proxy::http::client::Client;
-use crate::proxy::http::connection::{DRAIN_SILENCE, Stay, dismiss, serve, turn_away};
+use crate::proxy::http::connection::{Stay, dismiss, serve, turn_away};
 use crate::proxy::http::gate::{Denial, at_the_door};
 use crate::proxy::tcp;
 

@@ -174,5 +174,7 @@ mod trial;
 mod udp;
 mod udp_lab;
 mod upgrade;
+mod upgrade_kills;
+mod upgrade_state;
 mod watch;
 mod webhooks;

@@ -97,7 +97,7 @@ pub(in crate::cli) struct UpgradeOptions {
 pub(in crate::cli) const HEALTHCHECK_EXAMPLES: &str = "Examples:
   evenkeel healthcheck
   evenkeel healthcheck --alive
-  HEALTHCHECK --interval=5s CMD [\"evenkeel\", \"healthcheck\"]
+  HEALTHCHECK CMD [\"evenkeel\", \"healthcheck\"]
 
 It is ready when it serves, all backends have had a first verdict, and nobody has told it to end (`/readyz`).
 

@@ -34,8 +34,6 @@ use super::request_body::client_body::ClientBody;
 use super::routing::answers::{deny, refuse};
 use super::wire::Wire;
 
-/// A draining worker closes a connection that has been silent for this long.
-pub const DRAIN_SILENCE: Duration = Duration::from_secs(1);
 /// Makes a connection whose exchange is cut in the middle end in a reset: an answer that is delimited by the
 /// close, and a tunnel, would otherwise look complete (RFC 9112 §8).
 struct ResetIfCut<'a> {
