@@ -238,12 +238,12 @@ impl RunningConfig {
     /// # Errors
     /// It is refused; nothing has changed.
     pub async fn reload(&self) -> ReloadOutcome {
-        self.said_while(async {
+        self.said_while(Box::pin(async {
             match &self.together {
                 Some(together) => self.reload_together(together).await,
                 None => self.reload_own().await,
             }
-        })
+        }))
         .await
     }
 
@@ -277,7 +277,7 @@ impl RunningConfig {
     /// # Errors
     /// It is refused; nothing has changed.
     pub async fn reload_changed(&self) -> ReloadOutcome {
-        self.said_while(async {
+        self.said_while(Box::pin(async {
             if let Some(together) = &self.together {
                 return self.reload_together(together).await;
             }
@@ -286,7 +286,7 @@ impl RunningConfig {
                 Some(trial) => self.turn_on_trial(force, &trial).await,
             })
             .await
-        })
+        }))
         .await
     }
 

@@ -208,6 +208,7 @@ async fn serve(
 const STUCK: &str = "EVENKEEL_STUCK_WHILE";
 
 /// Where a test wants to see what becomes of a worker that is stuck.
+#[expect(clippy::disallowed_methods, reason = "to block the worker is what it is for")]
 fn stand_still() {
     if cfg!(debug_assertions)
         && let Some(file) = std::env::var_os(STUCK)

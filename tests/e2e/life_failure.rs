@@ -236,6 +236,8 @@ fn a_backend_that_is_back_gets_its_share_while_its_trial_connection_is_still_ope
         eventually("arrived", || arrived(&backends[0]) + arrived(&backends[1]) == open.len() as u64);
         arrived(&backends[0]) == 1
     });
+    // It arrives there a moment before that is known here.
+    eventually("it is back", || status(&keel, 0).ejected_until.is_none());
     let before = open.len() as u64;
     for _ in 0..10 {
         open.push(keel.client());

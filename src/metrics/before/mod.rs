@@ -61,6 +61,7 @@ impl CountsBook {
     /// Gives all that was counted so far, here and before.
     ///
     /// Whoever is just being told is waited for: what he reads of this process is read while it counts on. Blocks the thread.
+    #[expect(clippy::disallowed_methods, reason = "it has a thread of its own")]
     pub fn give(&self, take: impl FnOnce() -> Option<ScrapeSources>) -> CountsBefore {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let due = Instant::now() + PATIENCE;
