@@ -177,6 +177,8 @@ fn what_can_not_take_over_changes_nothing() {
     std::fs::write(folder.join("evenkeel.yaml"), "targets: {web: {protocol: htp}}").unwrap();
     let why = refused(&process, &json!({}));
     assert!(why.contains("nothing has changed: the new process can't: ") && why.contains("htp"), "{why}");
+    let told = String::from_utf8(process.command(&["upgrade"]).stderr).unwrap();
+    assert!(told.contains("\n  hint: did you mean `http`?\n"), "line by line: {told}");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let more = format!(
         "listeners: {{other: {{bind: '{}', protocol: http, routes: [{{target: web}}]}}}}",

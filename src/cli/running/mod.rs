@@ -67,7 +67,7 @@ fn complain(heard: &Heard, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         output::print(&heard.json())?;
     } else if problem.problems.is_empty() {
-        let _ = writeln!(std::io::stderr(), "{}", output::shown(&problem.detail));
+        let _ = writeln!(std::io::stderr(), "{}", output::shown_lines(&problem.detail));
     } else {
         let text = problems(&problem.problems);
         let _ = writeln!(

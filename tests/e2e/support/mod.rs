@@ -38,14 +38,19 @@ pub use fuzz_cases::fixture;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Polls until `condition` holds; fails the test when it does not in time.
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    eventually_within(PATIENCE, what, condition);
+}
+
+/// The same of what takes most of the usual time by itself, on a machine that has nothing else to do.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that waits by polling; there is no runtime here"
 )]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn eventually_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(start.elapsed() < patience, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
