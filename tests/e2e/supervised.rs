@@ -182,3 +182,21 @@ fn a_health_check_says_by_its_exit_code_whether_the_process_is_to_get_traffic_an
         .unwrap();
     assert_eq!(nobody.status.code(), Some(1), "2 is no code for containers");
 }
+
+/// Found by an attack: after an upgrade the file was taken for our own, and removed at the end.
+#[test]
+fn the_file_of_a_unix_socket_of_the_supervisor_is_not_removed() {
+    let backends = fakes(1);
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("web.sock");
+    let bound = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let folder = written(&config(&backends, &format!("unix:{}", path.display())));
+    let process = Process::start_with_socket(folder, 1, bound.into());
+    let (socket, mut heirs) = (process.socket(), Heirs::default());
+    let serves = || Client::over(std::os::unix::net::UnixStream::connect(&path).unwrap()).get("/").status;
+    assert_eq!(serves(), 200);
+    heirs.upgrade(&socket, &json!({}));
+    assert_eq!(serves(), 200);
+    heirs.terminate();
+    assert!(path.exists());
+}

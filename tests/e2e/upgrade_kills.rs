@@ -126,3 +126,33 @@ fn whichever_of_the_two_is_killed_at_whatever_step_service_goes_on_or_the_next_s
     ];
     assert_eq!(goes_on, from_given);
 }
+
+/// Found by an attack: a block needs no turn, and one that came when the new process had read the journal was answered and forgotten.
+#[test]
+fn whoever_is_blocked_while_two_processes_change_places_stays_so_or_nobody_was_told_so() {
+    let backends = fakes(1);
+    let folder = tempfile::tempdir().unwrap();
+    let text = super::support::process::whole(&config(&backends, ""));
+    std::fs::write(folder.path().join("evenkeel.yaml"), text).unwrap();
+    let process = Process::start_with(folder, 1, &[("EVENKEEL_UPGRADE_STOP", Path::new("new:serving"))]);
+    let (old, socket, mut heirs) = (process.id(), process.socket(), Heirs::default());
+    let (upgraded, other) = (socket.clone(), socket.clone());
+    let asking = std::thread::spawn(move || ask(&upgraded, "POST /api/v1/upgrade", b"{}"));
+    let mut new = None;
+    eventually("it has read what there is", || {
+        new = child_of(old).or(new);
+        new.is_some_and(stands)
+    });
+    heirs.0.extend(new);
+    let blocking = std::thread::spawn(move || {
+        ask(&other, "POST /api/v1/access/blocked/entries", br#"{"network": "192.0.2.7"}"#)
+    });
+    signal(new.unwrap(), rustix::process::Signal::CONT);
+    let (status, answer) = asking.join().unwrap();
+    assert_eq!(status, 200, "{answer}");
+    let (told, said) = blocking.join().unwrap();
+    eventually("the new one answers", || identity(&socket) == new);
+    let (_, blocks) = ask(&socket, "GET /api/v1/access/blocked/entries", b"");
+    let count = blocks["entries"].as_array().map_or(usize::MAX, Vec::len);
+    assert_eq!(count, usize::from(told < 300), "{told} {said}: {blocks}");
+}
