@@ -395,9 +395,9 @@ pub(super) fn wait(server: Server) -> anyhow::Result<ExitCode> {
 }
 
 /// Ends `shutdown` step by step, one for each signal. The first SIGTERM lets `shutdown_delay` pass before its step; SIGINT
-/// comes from somebody who waits at a terminal.
+/// comes from somebody who waits at a terminal. Where another process has taken its place, it drains before the first of them.
 async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, reloader: &Reloader) {
-    let mut due: Option<Instant> = None;
+    let (mut due, mut is_told): (Option<Instant>, bool) = (None, false);
     loop {
         let name = tokio::select! {
             Some(()) = terms.recv() => "SIGTERM",
@@ -418,6 +418,12 @@ async fn obey(terms: &mut Signal, ints: &mut Signal, shutdown: &Shutdown, reload
             continue;
         }
         due = None;
+        let is_first = !std::mem::replace(&mut is_told, true);
+        if is_draining && is_first && shutdown.succeeded.is_cancelled() {
+            // It drains for its successor. A supervisor that stops the service tells both, once.
+            events::draining(name, Duration::ZERO);
+            continue;
+        }
         if is_draining {
             events::cutting(name);
         } else {

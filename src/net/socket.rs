@@ -132,6 +132,12 @@ fn udp_socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// Whether a socket takes no IPv4: with IPV6_V6ONLY, and where the system does not say.
+#[must_use]
+pub fn is_for_v6_only(socket: &std::net::TcpListener) -> bool {
+    SockRef::from(socket).only_v6().unwrap_or(true)
+}
+
 /// Whether sockets at both addresses would get in each other's way: the port is the same, and so is the address, or one of
 /// them stands for all of its family. Ours for v6 take no v4.
 #[must_use]

@@ -1,12 +1,13 @@
 //! What the process before has left: its sockets by what they are for, and its folder.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use crate::config::model::{Bind, Config};
+use crate::net::socket::is_for_v6_only;
 use crate::proxy::udp::relay::LeftFlow;
 use crate::reload::Reloader;
 use crate::reload::addresses::left::LeftAddress;
@@ -92,6 +93,9 @@ impl LeftSockets {
                     self.metrics.push((*address, tcp));
                 }
                 (kind, _) => {
+                    if let Some((place, kind)) = of_both_families(&kind, config) {
+                        self.add(place, kind, true);
+                    }
                     let place = ListeningPlace { listener: String::new(), bind, address };
                     self.add(place, kind, true);
                 }
@@ -113,6 +117,22 @@ impl LeftSockets {
             None => self.listeners.push(LeftAddress { place, sockets: vec![kind], is_lent }),
         }
     }
+}
+
+/// The same socket once more, for IPv4, where it has both families and a listener wants both: `*:80` is two addresses here, and one socket where
+/// `ListenStream=80` has bound it.
+fn of_both_families(kind: &SocketKind, config: &Config) -> Option<(ListeningPlace, SocketKind)> {
+    let SocketKind::Tcp(tcp) = kind else { return None };
+    let v6 = tcp.local_addr().ok().filter(|address| address.is_ipv6() && address.ip().is_unspecified())?;
+    let v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, v6.port()));
+    let wants = |address| move |bind: &Bind| *bind == Bind::Tcp(address);
+    let is_wanted =
+        config.listeners.iter().any(|one| one.binds.iter().any(wants(v6)) && one.binds.iter().any(wants(v4)));
+    if !is_wanted || is_for_v6_only(tcp) {
+        return None;
+    }
+    let place = ListeningPlace { listener: String::new(), bind: Bind::Tcp(v4), address: Bound::Tcp(v4) };
+    Some((place, SocketKind::Tcp(tcp.try_clone().ok()?)))
 }
 
 fn listening(

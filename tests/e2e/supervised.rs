@@ -1,7 +1,7 @@
 //! What whoever supervises the process is told, and gives: the protocols of sd_notify(3), sd_watchdog_enabled(3) and sd_listen_fds(3).
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -143,6 +143,29 @@ fn sockets_of_the_supervisor_outlast_the_process_with_all_that_waits_there() {
     waiting.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(Client::connect(address).get("/").status, 200);
+}
+
+#[test]
+fn one_socket_for_both_families_is_for_a_listener_that_wants_both() {
+    let backends = fakes(1);
+    // As `ListenStream=80` binds it.
+    let bound = TcpListener::bind("[::]:0").unwrap();
+    let port = bound.local_addr().unwrap().port();
+    let folder = written(&config(&backends, &format!("*:{port}")));
+    let process = Process::start_with_socket(folder, 1, bound.try_clone().unwrap().into());
+    let serves = || {
+        for address in
+            [SocketAddr::from(([127, 0, 0, 1], port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))]
+        {
+            assert_eq!(Client::connect(address).get("/").status, 200, "{address}");
+        }
+    };
+    serves();
+    assert!(!process.said().iter().any(|line| line.contains("WARN")), "{:#?}", process.said());
+    let mut heirs = Heirs::default();
+    heirs.upgrade(&process.socket(), &json!({}));
+    serves();
+    heirs.terminate();
 }
 
 #[test]

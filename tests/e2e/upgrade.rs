@@ -301,6 +301,27 @@ fn what_is_changed_by_hand_goes_on_and_no_more_than_three_drain() {
     assert!(process.said().iter().any(|line| line.contains("another upgrade wants room")));
 }
 
+/// Found under a systemd: whoever stops the service tells all of its processes, and the one before took that for a second signal.
+#[test]
+fn one_that_drains_for_its_successor_cuts_nothing_at_the_first_signal() {
+    let backends = fakes(1);
+    let mut process = Process::start(&config(&backends, ""), 1);
+    let mut heirs = Heirs::default();
+    backends[0].behave(Behaviour::default().latency(std::time::Duration::from_secs(1)).sparing_health());
+    let mut client = TcpStream::connect(process.address("web")).unwrap();
+    client.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("it is under way", || backends[0].open_connections() >= 1);
+    heirs.upgrade(&process.socket(), &json!({}));
+    process.terminate();
+    heirs.terminate();
+    let mut answer = String::new();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?} {:#?}", process.said());
+    eventually("it has ended", || process.has_ended());
+    assert!(!process.said().iter().any(|line| line.contains("cutting")), "{:#?}", process.said());
+}
+
 /// A process that stands still until it is let go on: where it has what it inherits, and does not serve yet.
 fn hold(process: &Process, heirs: &mut Heirs) -> (u32, std::thread::JoinHandle<(u16, Value)>) {
     let socket = process.socket();
