@@ -56,6 +56,7 @@ mod cluster_shared;
 mod cluster_store;
 mod cluster_upgrade;
 mod cluster_webhooks;
+mod command_lines;
 mod compress;
 mod compress_kept;
 mod cuts;

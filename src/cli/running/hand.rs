@@ -65,7 +65,7 @@ pub(in crate::cli) fn add(options: &AddOptions) -> anyhow::Result<ExitCode> {
     body.extend(name.iter().map(|name| ("name".to_owned(), json!(name))));
     body.extend(weight.iter().map(|weight| ("weight".to_owned(), json!(weight))));
     let path = format!("/api/v1/targets/{}/backends", encoded(target));
-    change(Method::POST, path, with_scope(body, (hand.lasts, hand.local)), &hand.asking)
+    change(Method::POST, path, with_scope(body, (hand.lasts, hand.local)), (&hand.asking, hand.lasts))
 }
 
 pub(in crate::cli) fn remove(options: &RemoveOptions) -> anyhow::Result<ExitCode> {
@@ -77,7 +77,7 @@ pub(in crate::cli) fn remove(options: &RemoveOptions) -> anyhow::Result<ExitCode
     if !query.is_empty() {
         path += &format!("?{}", query.join("&"));
     }
-    change(Method::DELETE, path, Vec::new(), &options.hand.asking)
+    change(Method::DELETE, path, Vec::new(), (&options.hand.asking, options.hand.lasts))
 }
 
 pub(in crate::cli) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
@@ -169,11 +169,16 @@ fn patch(
     asking: &AskOptions,
 ) -> anyhow::Result<ExitCode> {
     let body = Map::from_iter([(field.to_owned(), value)]);
-    change(Method::PATCH, path(backend), with_scope(body, scope), asking)
+    change(Method::PATCH, path(backend), with_scope(body, scope), (asking, scope.0))
 }
 
-/// Asks for a change and prints what has changed.
-fn change(method: Method, path: String, body: Vec<u8>, asking: &AskOptions) -> anyhow::Result<ExitCode> {
+/// Asks for a change, for how long it is to last, and prints what has changed.
+fn change(
+    method: Method,
+    path: String,
+    body: Vec<u8>,
+    (asking, lasts): (&AskOptions, Option<Duration>),
+) -> anyhow::Result<ExitCode> {
     let heard = match tell(&asking.process, AdminQuestion { method, path, body }) {
         Ok(heard) => heard,
         Err(error) => return lost(&format!("{error:#}")),
@@ -184,14 +189,16 @@ fn change(method: Method, path: String, body: Vec<u8>, asking: &AskOptions) -> a
         return Ok(ExitCode::FAILURE);
     }
     let report: ChangeReport = understood(&heard)?;
-    output::print(&if asking.json { heard.json() } else { done(&report) })?;
+    output::print(&if asking.json { heard.json() } else { done(&report, lasts) })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn done(report: &ChangeReport) -> String {
+fn done(report: &ChangeReport, lasts: Option<Duration>) -> String {
     let lines = report.plan.lines();
     if lines.is_empty() {
-        return format!("nothing differs for {}\n", report.objects.join(", "));
+        // The state was the same before; for how long was not.
+        let over = lasts.map(|span| format!(", and it is over in {}", humantime::format_duration(span)));
+        return format!("nothing differs for {}{}\n", report.objects.join(", "), over.unwrap_or_default());
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }

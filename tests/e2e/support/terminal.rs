@@ -33,15 +33,9 @@ pub struct Terminal {
 impl Terminal {
     /// Runs evenkeel with these words in `folder`, on a terminal of this size.
     pub fn start(folder: &Path, words: &[&str], size: (u16, u16), variables: &[(&str, &str)]) -> Terminal {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let desk = openpt(flags).unwrap();
-        grantpt(&desk).unwrap();
-        unlockpt(&desk).unwrap();
-        let line = ioctl_tiocgptpeer(&desk, flags).unwrap();
-        tcsetwinsize(&desk, winsize(size)).unwrap();
-        let own = || line.try_clone().unwrap();
         // A session whose terminal this is, as a login has.
-        let child = Command::new("setsid")
+        let mut command = Command::new("setsid");
+        command
             .arg("--ctty")
             .arg(env!("CARGO_BIN_EXE_evenkeel"))
             .args(words)
@@ -55,12 +49,20 @@ impl Terminal {
             .env_remove("RUNTIME_DIRECTORY")
             .env_remove("STATE_DIRECTORY")
             .env_remove("EVENKEEL_SOCKET")
-            .envs(variables.iter().copied())
-            .stdin(own())
-            .stdout(own())
-            .stderr(own())
-            .spawn()
-            .unwrap();
+            .envs(variables.iter().copied());
+        Terminal::run(command, size)
+    }
+
+    /// Runs a command on a terminal of this size.
+    pub fn run(mut command: Command, size: (u16, u16)) -> Terminal {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let desk = openpt(flags).unwrap();
+        grantpt(&desk).unwrap();
+        unlockpt(&desk).unwrap();
+        let line = ioctl_tiocgptpeer(&desk, flags).unwrap();
+        tcsetwinsize(&desk, winsize(size)).unwrap();
+        let own = || line.try_clone().unwrap();
+        let child = command.stdin(own()).stdout(own()).stderr(own()).spawn().unwrap();
         let [columns, rows] = [size.0, size.1].map(|side| NonZeroU16::new(side).unwrap());
         let drawn = Drawn { screen: vt100::Parser::new(rows, columns, 0), bytes: Vec::new() };
         let drawn = Arc::new(Mutex::new(drawn));
