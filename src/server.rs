@@ -8,6 +8,7 @@ mod membership;
 mod refusals;
 mod serving;
 mod slow;
+mod stored;
 mod tasks;
 pub mod upgrading;
 mod warnings;

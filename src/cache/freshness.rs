@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::model::cache::CachePolicy;
 use crate::message::{Head, HeaderField};
 use crate::tick::Tick;
@@ -15,7 +17,7 @@ use super::fields::{has, items, single, values};
 const LONGEST_GUESS: Duration = Duration::from_secs(86_400);
 
 /// Who said how long an answer is fresh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Basis {
     /// The answer: Cache-Control, its targeted form, or Expires.
     Said,
@@ -28,7 +30,7 @@ pub enum Basis {
 }
 
 /// How old a stored answer is, and what may be done with it when. 80 bytes, copied freely; asking costs some comparisons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Freshness {
     /// Who said it.
     pub basis: Basis,

@@ -81,6 +81,12 @@ impl CacheKey {
         writer.key
     }
 
+    /// One that another process has told, of which so many bytes are the URL; `None`: there are not so many.
+    #[must_use]
+    pub fn from_parts(bytes: Vec<u8>, url: usize) -> Option<CacheKey> {
+        (url <= bytes.len()).then_some(CacheKey { bytes, url })
+    }
+
     /// All of it: what two keys are compared by.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {

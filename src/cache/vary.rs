@@ -5,6 +5,8 @@
 //! weights are equal by name. Fields that are no lists are compared as they stand, byte by byte; so is what is longer than anybody means,
 //! since to put it in order would cost more than it is worth, and weights that are none.
 
+use serde::{Deserialize, Serialize};
+
 use crate::message::{Head, weighted};
 
 use super::fields::{is, is_token, items, values};
@@ -13,7 +15,7 @@ use super::fields::{is, is_token, items, values};
 /// `Vary` is for all of them.
 ///
 /// Of several stored answers that [fit](Variant::fits) a request the one that came last is used (RFC 9111 §4.1).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Variant {
     /// Names in small letters, sorted, each once, with a comma behind each.
     names: Box<[u8]>,

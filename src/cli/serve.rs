@@ -138,7 +138,7 @@ pub(super) fn start(
     let unable = unable.or_else(|| is_alone.then(|| alone.to_owned()));
     let folder_kept = state.as_ref().map(Arc::downgrade).unwrap_or_default();
     loaded.files.written().paths().flat_map(clear_leftovers).for_each(|path| events::leftover_removed(&path));
-    let (discovery, known) = (Arc::new(Discovery::new(now)), KnownBefore::of(&legacy));
+    let (discovery, known) = (Arc::new(Discovery::new(now)), KnownBefore::of(&mut legacy));
     discovery.begin_with(known.names());
     let lasting = state.as_ref().ok().filter(|_| !is_fleeting);
     let (cluster, before) = (loaded.config.cluster.clone(), known.node());

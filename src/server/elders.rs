@@ -1,15 +1,17 @@
-//! Those who drain in favour of this process, and what is counted by all of one row of processes.
+//! Those who drain in favour of this process, and what is counted, and purged, by all of one row of processes.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::stored;
 use crate::admin::upgrading::desk::Draining;
+use crate::cache::store::CacheStore;
 use crate::events;
 use crate::metrics::{CountsBook, ScrapeSources};
 use crate::reload::begun::now_ms;
@@ -19,8 +21,8 @@ use crate::upgrade::{Candidate, Elder, ElderSays, Legacy};
 
 /// The part of the state that was counted, which is told when nobody is told of it here any more.
 const COUNTS: &str = "counts";
-/// How often those who drain are listened to.
-const LISTEN: Duration = Duration::from_secs(1);
+/// How often those who drain are listened to, and how often one that drains looks for what it has to say.
+const LISTEN: Duration = Duration::from_millis(250);
 
 /// What counts are taken from; `None`: nothing is in force.
 pub type CountSource = Box<dyn Fn() -> Option<ScrapeSources> + Send + Sync>;
@@ -33,6 +35,10 @@ pub struct SharedCounts {
     elders: Mutex<Vec<Elder>>,
     /// Held until the end: so is all that it takes counts from.
     source: Mutex<Option<CountSource>>,
+    /// Where answers are stored.
+    store: OnceLock<Arc<CacheStore>>,
+    /// What was purged in the process before since it has given what it had stored.
+    purged: Mutex<Option<String>>,
     /// The process in whose favour this one drains.
     heir: Mutex<Option<Arc<UnixStream>>>,
 }
@@ -46,6 +52,8 @@ impl SharedCounts {
             book: Arc::new(CountsBook::new(before)),
             elders: Mutex::new(std::mem::take(&mut legacy.elders)),
             source: Mutex::default(),
+            store: OnceLock::new(),
+            purged: Mutex::new(legacy.state.remove(stored::PURGES)),
             heir: Mutex::default(),
         }
     }
@@ -59,6 +67,21 @@ impl SharedCounts {
     /// From now on counts are taken from `source`.
     pub fn count_by(&self, source: CountSource) {
         *self.source.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+    }
+
+    /// What is purged in the processes before this one is purged in `store`, too, and the one after it is told what is purged there.
+    pub fn purge_in(&self, store: Arc<CacheStore>) {
+        if let Some(told) = self.purged.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            stored::purge_as(&store, &told);
+        }
+        // There is one for as long as the process lives.
+        let _ = self.store.set(store);
+    }
+
+    /// Where answers are stored.
+    #[must_use]
+    pub fn store(&self) -> Option<&Arc<CacheStore>> {
+        self.store.get()
     }
 
     /// Listens to those who drain, as long as there are any.
@@ -75,7 +98,7 @@ impl SharedCounts {
             return;
         }
         // It does not panic.
-        let _ = spawn_blocking(move || listen_to(&mut self.lock(), &self.book)).await;
+        let _ = spawn_blocking(move || self.listen_to(&mut self.lock())).await;
     }
 
     /// Those who drain, the oldest first.
@@ -109,20 +132,45 @@ impl SharedCounts {
     /// Tells `candidate` that it is alone, with all that was counted up to now. Blocks the thread.
     pub fn give_all(&self, candidate: Candidate) -> Arc<UnixStream> {
         let mut elders = self.lock();
-        listen_to(&mut elders, &self.book);
+        self.listen_to(&mut elders);
         elders.clear();
         drop(elders);
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = self.book.give(|| source.as_ref()?());
         drop(source);
         let text = serde_json::to_string(&counts).unwrap_or_default();
-        let heir = candidate.over(&BTreeMap::from([(COUNTS, text)]));
+        let mut late = BTreeMap::from([(COUNTS, text)]);
+        late.extend(
+            self.store().and_then(|store| stored::purged(store)).map(|purged| (stored::PURGES, purged)),
+        );
+        let heir = candidate.over(&late);
         *self.heir.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&heir));
         heir
     }
 
+    /// Tells the process in whose favour this one drains what is purged here meanwhile, until the process ends.
+    pub async fn keep_telling_purges(self: Arc<Self>) {
+        loop {
+            sleep(LISTEN).await;
+            let this = Arc::clone(&self);
+            // It does not panic.
+            let _ = spawn_blocking(move || this.tell_purges()).await;
+        }
+    }
+
+    fn tell_purges(&self) {
+        // Whoever is told something is told it as a whole.
+        let heir = self.heir.lock().unwrap_or_else(PoisonError::into_inner);
+        let purged = self.store().and_then(|store| stored::purged(store));
+        if let Some((heir, purged)) = heir.as_ref().zip(purged) {
+            // Whoever does not listen misses it.
+            let _ = say_rest(heir, stored::PURGES, &purged);
+        }
+    }
+
     /// Tells the process in whose favour this one has drained what was counted meanwhile, once nothing is counted any more. Blocks the thread.
     pub fn give_rest(&self) {
+        self.tell_purges();
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
         let heir = self.heir.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(source), Some(heir)) = (source, heir) else { return };
@@ -133,6 +181,26 @@ impl SharedCounts {
         }
     }
 
+    /// Hears what they have to say, and forgets those who have ended.
+    fn listen_to(&self, elders: &mut Vec<Elder>) {
+        elders.retain(|elder| {
+            loop {
+                match elder.listen() {
+                    ElderSays::Nothing => return true,
+                    ElderSays::Rest(parts) => {
+                        if let Some(text) = parts.get(COUNTS) {
+                            self.book.add(&counts_of(text));
+                        }
+                        if let Some((store, told)) = self.store().zip(parts.get(stored::PURGES)) {
+                            stored::purge_as(store, told);
+                        }
+                    }
+                    ElderSays::Gone => return false,
+                }
+            }
+        });
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Elder>> {
         self.elders.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,17 +209,4 @@ impl SharedCounts {
 fn counts_of(text: &str) -> CountsBefore {
     // What nobody understands is counted anew.
     serde_json::from_str(text).unwrap_or_default()
-}
-
-/// Hears what they have to say, and forgets those who have ended.
-fn listen_to(elders: &mut Vec<Elder>, book: &CountsBook) {
-    elders.retain(|elder| {
-        loop {
-            match elder.listen() {
-                ElderSays::Nothing => return true,
-                ElderSays::Rest(text) => book.add(&counts_of(&text)),
-                ElderSays::Gone => return false,
-            }
-        }
-    });
 }

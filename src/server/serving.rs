@@ -31,6 +31,9 @@ impl Server {
     pub fn count_together(&mut self, counts: Arc<SharedCounts>, api: &Arc<Api>) {
         let Some(control) = &self.control else { return };
         let source = Arc::clone(api);
+        if let Some(snapshot) = self.reloader.snapshots.current() {
+            counts.purge_in(Arc::clone(&snapshot.store));
+        }
         counts.count_by(Box::new(move || source.scrape_sources()));
         self.counts = Some(Arc::clone(&counts));
         control.spawn(again("those who drain", async move || Arc::clone(&counts).keep_listening().await));

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::elders::SharedCounts;
+use super::stored;
 use crate::admin::upgrading::desk::{Draining, UpgradeAsk, UpgradeDesk, UpgradeProblem, UpgradeReport};
 use crate::admin::{AdminDoor, AdminListener};
 use crate::cluster::heir::NodeLegacy;
@@ -249,7 +250,11 @@ impl Upgrades {
             None => None,
         };
         let state = self.state()?;
-        Ok(Legacy { sockets, folder, elders: self.counts.elders()?, state })
+        let store = self.counts.store().cloned();
+        let stored = spawn_blocking(move || store.map(|store| stored::write_down(&store)));
+        // Without it everything is asked for anew.
+        let stored = stored.await.ok().flatten().and_then(Result::ok).flatten();
+        Ok(Legacy { sockets, folder, elders: self.counts.elders()?, state, stored })
     }
 
     /// What is known.
@@ -315,6 +320,7 @@ impl Upgrades {
         let over = spawn_blocking(move || counts.give_all(candidate));
         // It does not panic; if it did the other one would find this one gone, and go on.
         let Ok(socket) = over.await else { return };
+        tokio::spawn(Arc::clone(&self.counts).keep_telling_purges());
         let cut = self.shutdown.cut.clone();
         let waits = thread::Builder::new().name("evenkeel-heir".to_owned());
         // Without it nobody can end this process sooner than its own time.
@@ -341,6 +347,11 @@ impl UpgradeDesk for Upgrades {
                 drop(last);
             });
             outcome.map_err(|fault| {
+                // Of one that is still under way, they are watched on.
+                if let Some(store) = self.counts.store().filter(|_| !matches!(fault, UpgradeFault::UnderWay))
+                {
+                    store.unwatch_purges();
+                }
                 events::upgrade_failed(&fault.to_string());
                 let is_unable = matches!(fault, UpgradeFault::Binary { .. } | UpgradeFault::Legacy(_));
                 UpgradeProblem { is_conflict: !is_unable, detail: format!("nothing has changed: {fault}") }
@@ -392,13 +403,13 @@ fn told(bound: Bound) -> ToldAddress {
 
 /// What the process before knows, for one that begins in its place.
 #[derive(Debug, Default)]
-pub struct KnownBefore(BTreeMap<String, String>);
+pub struct KnownBefore(BTreeMap<String, String>, Mutex<Option<OwnedFd>>);
 
 impl KnownBefore {
     /// Out of all that it leaves.
     #[must_use]
-    pub fn of(legacy: &Legacy) -> KnownBefore {
-        KnownBefore(legacy.state.clone())
+    pub fn of(legacy: &mut Legacy) -> KnownBefore {
+        KnownBefore(legacy.state.clone(), Mutex::new(legacy.stored.take()))
     }
 
     /// A part of it. What nobody understands is found out anew.
@@ -438,6 +449,10 @@ impl KnownBefore {
         if let Some(snapshot) = snapshot {
             snapshot.rates.take_over(&self.rates(), now);
             snapshot.token_keys.take_over(&self.part(KEYS), now);
+            let stored = self.1.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(stored) = stored {
+                stored::take_over(&snapshot.store, stored);
+            }
         }
     }
 }

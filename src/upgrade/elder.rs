@@ -1,5 +1,6 @@
 //! A process that drains, as the one in its place sees it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -27,8 +28,8 @@ pub struct Elder {
 pub enum ElderSays {
     /// Nothing.
     Nothing,
-    /// What was counted there meanwhile, before it ends.
-    Rest(String),
+    /// What is known only now, by part.
+    Rest(BTreeMap<String, String>),
     /// It has ended.
     Gone,
 }
@@ -43,10 +44,10 @@ impl Elder {
         }
         // Whoever stops in the middle of a word is not waited for.
         let _ = self.socket.set_read_timeout(Some(PATIENCE));
-        let mut rest = String::new();
+        let mut rest = BTreeMap::<String, String>::new();
         loop {
             match hear::<RunningSays>(&self.socket) {
-                Ok((RunningSays::State { text, .. }, _)) => rest.push_str(&text),
+                Ok((RunningSays::State { part, text }, _)) => rest.entry(part).or_default().push_str(&text),
                 Ok((RunningSays::Given, _)) => return ElderSays::Rest(rest),
                 Ok(_) => {}
                 Err(_) => return ElderSays::Gone,

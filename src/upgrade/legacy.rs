@@ -10,6 +10,8 @@ use super::elder::Elder;
 use super::parcel::MOST_DESCRIPTORS;
 use super::words::{RunningSays, SocketRow, hear, say, say_sockets};
 
+/// The part of the state that is a file.
+const STORED: &str = "stored";
 /// Letters of a part of the state that go into one message.
 const PART: usize = 1024 * 1024;
 
@@ -52,6 +54,8 @@ pub struct Legacy {
     pub elders: Vec<Elder>,
     /// What is known, by part.
     pub state: BTreeMap<String, String>,
+    /// What is stored, in a file of its own.
+    pub stored: Option<OwnedFd>,
 }
 
 impl Legacy {
@@ -62,6 +66,9 @@ impl Legacy {
     pub fn give(&self, to: &UnixStream) -> io::Result<()> {
         for (part, text) in &self.state {
             say_state(to, part, text)?;
+        }
+        if let Some(stored) = &self.stored {
+            say(to, &RunningSays::State { part: STORED.to_owned(), text: String::new() }, &[stored.as_fd()])?;
         }
         if let Some((path, lock)) = &self.folder {
             say(to, &RunningSays::Folder { path: path.clone() }, &[lock.as_fd()])?;
@@ -96,6 +103,7 @@ impl Legacy {
                 _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
             };
             match says {
+                RunningSays::State { part, .. } if part == STORED => legacy.stored = Some(only()?),
                 RunningSays::State { part, text } => legacy.state.entry(part).or_default().push_str(&text),
                 RunningSays::Folder { path } => legacy.folder = Some((path, only()?)),
                 RunningSays::Elder { process, since_ms } => {
@@ -158,6 +166,7 @@ mod tests {
             folder: Some(("/var/lib/evenkeel".into(), tempfile::tempfile().unwrap().into())),
             elders: vec![Elder { process: 7, since_ms: 9, socket: elder }],
             state: [("health".to_owned(), long.clone()), ("empty".to_owned(), String::new())].into(),
+            stored: Some(tempfile::tempfile().unwrap().into()),
         };
         let (one, other) = UnixStream::pair().unwrap();
         let giver = std::thread::spawn(move || legacy.give(&one).map(|()| one));
@@ -173,6 +182,7 @@ mod tests {
         assert_eq!(taken.folder.unwrap().0, PathBuf::from("/var/lib/evenkeel"));
         assert_eq!((taken.elders[0].process, taken.elders[0].since_ms), (7, 9));
         assert!(taken.state["health"] == long && taken.state["empty"].is_empty());
+        assert!(taken.stored.is_some());
         // Who is gone half-way has given nothing.
         assert_eq!(Legacy::take(&other).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }

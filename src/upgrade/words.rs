@@ -99,7 +99,7 @@ pub enum RunningSays {
         /// Since when it drains, in milliseconds since 1970.
         since_ms: u64,
     },
-    /// A part of what it knows. Of a part that is long there are several.
+    /// A part of what it knows. Of a part that is long there are several; one that is a file comes with its descriptor.
     State {
         /// Which.
         part: String,

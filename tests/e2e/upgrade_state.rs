@@ -221,3 +221,51 @@ fn flows_of_udp_stay_with_their_backends_on_the_same_sockets_and_lose_nothing() 
     }
     assert_eq!(all.len(), 12);
 }
+
+#[test]
+fn what_is_stored_goes_on_and_what_is_purged_before_during_and_after_does_not() {
+    let backends = fakes(1);
+    let origin = &backends[0];
+    let process = Process::start(
+        &config(&backends, "").replace("health_check", "cache: {ttl: 1h}, drain_timeout: 20s, health_check"),
+        1,
+    );
+    let (address, socket, mut heirs) = (process.address("web"), process.socket(), Heirs::default());
+    let get = |path: &str| {
+        let answer = Client::connect(address).get(path);
+        assert_eq!((answer.status, answer.cut), (200, false), "{path}");
+        (answer.body.clone(), answer.header("cache-status").unwrap_or_default().contains("; hit"))
+    };
+    let purge = |socket: &std::path::Path, path: &str| {
+        let body = json!({"url": format!("http://test{path}")}).to_string();
+        let (status, answer) = ask(socket, "POST /api/v1/cache/purge", body.as_bytes());
+        assert_eq!(status, 200, "{answer}");
+    };
+    // More than one chunk, nothing at all, and some beside it.
+    let paths = ["/bytes/150000", "/bytes/0", "/a", "/b?c=d", "/e", "/f"];
+    let before: Vec<_> = paths.iter().map(|path| get(path).0).collect();
+    assert!(paths.iter().all(|path| get(path).1), "all of them are stored");
+    purge(&socket, "/e");
+    let asked = origin.requests();
+    // A request that changes something, which is under way over the upgrade.
+    origin.behave(Behaviour::default().latency(std::time::Duration::from_secs(2)).sparing_health());
+    let mut change = TcpStream::connect(address).unwrap();
+    write!(change, "POST /f HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\n\r\nx").unwrap();
+    eventually("it is under way", || origin.requests() == asked + 1);
+    origin.behave(Behaviour::default());
+    heirs.upgrade(&socket, &json!({}));
+    eventually("the old one accepts no more", || ended(&process) == 1 || get("/a").1);
+    for (path, body) in paths.iter().zip(&before).filter(|(path, _)| !["/e", "/f"].contains(path)) {
+        assert_eq!(get(path), (body.clone(), true), "{path}");
+    }
+    assert!(!get("/e").1, "it was purged before");
+    purge(&socket, "/a");
+    assert!(!get("/a").1, "it was purged afterwards");
+    let mut answer = [0; 12];
+    change.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    eventually("what was changed by the one before is asked for anew", || !get("/f").1);
+    // And once more, with what came by the first upgrade.
+    heirs.upgrade(&socket, &json!({}));
+    assert_eq!(get("/bytes/150000"), (before[0].clone(), true));
+}

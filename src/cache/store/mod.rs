@@ -20,6 +20,7 @@ mod filling;
 mod flight;
 mod hashed;
 mod held;
+mod left;
 mod object;
 mod purges;
 mod recalled;
@@ -27,6 +28,7 @@ mod room;
 mod shard;
 #[cfg(test)]
 mod tests;
+mod watched;
 mod weight;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,6 +54,8 @@ pub use purges::{PurgeKind, PurgeOf};
 pub use recalled::Recalled;
 pub use room::BodyRoom;
 use shard::{OfUrl, Shard};
+pub use watched::ToldPurge;
+use watched::{PurgeOfAny, WatchedPurges};
 
 /// Objects of one URL; the oldest go first.
 const MOST_OF_URL: usize = 64;
@@ -72,6 +76,7 @@ pub struct CacheStore {
     /// Until when answers to these keys are taken for such as are not stored.
     alone: Cache<u128, Tick>,
     purges: Purges,
+    watched: WatchedPurges,
     /// Bytes of the largest body that is kept.
     most: AtomicU64,
 }
@@ -120,6 +125,7 @@ impl CacheStore {
             under_way: Arc::default(),
             alone: Cache::new(MOST_REMEMBERED),
             purges: Purges::default(),
+            watched: WatchedPurges::default(),
             most: AtomicU64::new(0),
         }
     }
@@ -383,6 +389,7 @@ impl CacheStore {
     /// asked for anew. `url`: what [`url_key`](super::url_key) makes of it. Tells how many objects there were, without those that another
     /// purge had taken out before.
     pub fn purge_url(&self, url: &[u8], kind: PurgeKind) -> usize {
+        self.watched.note(kind, || PurgeOfAny::Url(url.into()));
         let place = CacheKey::hash_of_url(url, self.secret);
         let mut under_way = self.under_way.shard(place);
         under_way.remove(&place);
@@ -399,6 +406,7 @@ impl CacheStore {
     /// Nobody who asks from now on gets it, nor what is under way.
     pub fn purge(&self, of: PurgeOf, kind: PurgeKind) {
         let is_all = of == PurgeOf::All && kind == PurgeKind::Hard;
+        self.watched.note(kind, || PurgeOfAny::More(of.clone()));
         self.purges.note(of, kind);
         if is_all {
             // Its memory is wanted back.

@@ -135,6 +135,11 @@ impl Shard {
         self.table.get(&place)
     }
 
+    /// All that is stored, in no order.
+    pub(super) fn all(&self) -> Vec<Arc<OfUrl>> {
+        self.table.iter().map(|(_, of)| of).collect()
+    }
+
     /// Takes it out.
     pub(super) fn remove(&self, place: u128) -> Option<Arc<OfUrl>> {
         self.table.remove(&place).map(|(_, of)| of)

@@ -1,6 +1,7 @@
 //! The store against models: what is read is what came, and nobody gets what was purged before it asked.
 
 mod forms;
+mod left;
 mod memory;
 
 use std::collections::HashMap;
