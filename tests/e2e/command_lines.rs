@@ -1,4 +1,4 @@
-//! Every command line of README, `docs/` and `--help` does what the text says.
+//! Every command line of README, CONTRIBUTING, SECURITY, `docs/` and `--help` does what the text says.
 //!
 //! `fixtures/commands/executed` says in which surroundings each of them is executed and what comes of it, `fixtures/commands/not-executed` why
 //! nobody executes some. What stands in neither, and what stands there and in no document, is a failure.
@@ -8,12 +8,14 @@ mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use documents::{Lines, key};
+use documents::key;
 use world::World;
 
 /// One row of `fixtures/commands/executed`.
 #[derive(Debug, Default)]
 struct Row {
+    /// Where it stands there.
+    line: usize,
     /// What is executed: as a document has it, or, for what only prepares, as the row has it.
     command: String,
     /// It is not a document's.
@@ -22,6 +24,8 @@ struct Row {
     code: i32,
     /// What it has to say.
     wanted: Vec<String>,
+    /// What it must not say.
+    unwanted: Vec<String>,
     /// It is run again until it says that.
     again: bool,
     /// It goes on beside those behind it.
@@ -34,8 +38,10 @@ struct Row {
 fn rows() -> Vec<(String, Vec<Row>)> {
     let text = std::fs::read_to_string("fixtures/commands/executed").unwrap();
     let mut worlds: Vec<(String, Vec<Row>)> = Vec::new();
-    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let (sign, rest) = line.split_at(2);
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    for (text, line) in lines {
+        let (sign, rest) =
+            text.split_at_checked(2).unwrap_or_else(|| panic!("line {line}: what is this? {text}"));
         let rest = rest.to_owned();
         if sign == "==" {
             worlds.push((rest.trim().to_owned(), Vec::new()));
@@ -44,9 +50,10 @@ fn rows() -> Vec<(String, Vec<Row>)> {
         let rows = &mut worlds.last_mut().unwrap().1;
         let last = rows.last_mut();
         match sign {
-            "$ " => rows.push(Row { command: rest, ..Row::default() }),
-            "! " => rows.push(Row { command: rest, prepares: true, ..Row::default() }),
+            "$ " => rows.push(Row { command: rest, line, ..Row::default() }),
+            "! " => rows.push(Row { command: rest, line, prepares: true, ..Row::default() }),
             "= " => last.unwrap().code = rest.parse().unwrap(),
+            "- " => last.unwrap().unwanted.push(rest),
             "| " => last.unwrap().wanted.push(rest),
             "? " => {
                 let last = last.unwrap();
@@ -59,7 +66,7 @@ fn rows() -> Vec<(String, Vec<Row>)> {
                 last.wanted.push(rest);
             }
             "@ " => last.unwrap().typed = Some(rest),
-            _ => panic!("what is this? {line}"),
+            _ => panic!("line {line}: what is this? {text}"),
         }
     }
     worlds
@@ -111,7 +118,7 @@ fn every_command_line_is_executed_or_has_a_reason() {
 
 /// Executes the rows of `name` in their order.
 fn execute(name: &str) {
-    let lines: Lines = documents::all();
+    let lines = documents::all();
     let worlds = rows();
     let (_, rows) = worlds.iter().find(|(world, _)| world == name).unwrap_or_else(|| panic!("no {name}"));
     let mut world = World::new(name);
@@ -125,7 +132,7 @@ fn execute(name: &str) {
     }
 }
 
-/// These worlds are not ours: `scripts/test` executes what stands there, or is it.
+/// That world is not ours: `scripts/test` executes what stands there, or is it.
 #[test]
 fn what_scripts_test_executes_stands_in_it() {
     let script = std::fs::read_to_string("scripts/test").unwrap();
@@ -133,51 +140,54 @@ fn what_scripts_test_executes_stands_in_it() {
     let worlds = rows();
     let (_, rows) = worlds.iter().find(|(world, _)| world == "scripts/test").unwrap();
     for Row { command, .. } in rows {
-        let is_there = script.lines().any(|line| line.starts_with(command.as_str()));
+        let is_there = script.lines().any(|line| line == command || line.starts_with(&format!("{command} ")));
         assert!(is_there || ci.contains(command.as_str()), "{command}");
     }
 }
 
 #[test]
-fn at_the_first_steps() {
-    execute("first steps");
-}
-
-#[test]
-fn in_front_of_the_backends_of_the_readme() {
-    execute("readme");
-}
-
-#[test]
-fn of_one_that_runs() {
-    execute("running");
-}
-
-#[test]
-fn of_one_with_a_socket_elsewhere() {
-    execute("another socket");
-}
-
-#[test]
-fn without_a_process() {
-    execute("alone");
-}
-
-#[test]
-fn of_an_upgrade() {
-    execute("upgrade");
-}
-
-#[test]
-fn in_a_cluster() {
-    if super::support::etcd::is_there() {
-        execute("cluster");
+fn what_stands_in_the_prose_as_a_command_of_evenkeel_is_one() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for page in documents::pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for line in documents::inline(&text) {
+            count += 1;
+            wrong.extend(documents::misfit(&line).map(|why| format!("{}: `{line}`: {why}", page.display())));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 200, "{count}");
+}
+
+macro_rules! worlds {
+    ($($test:ident: $world:literal $(if $is_there:path)?;)*) => {
+        const WORLDS: &[&str] = &[$($world),*];
+        $(
+            #[test]
+            fn $test() {
+                $(if !$is_there() {
+                    return;
+                })?
+                execute($world);
+            }
+        )*
+    };
+}
+
+worlds! {
+    at_the_first_steps: "first steps";
+    in_front_of_the_backends_of_the_readme: "readme";
+    of_one_that_runs: "running";
+    of_one_with_a_socket_elsewhere: "another socket";
+    without_a_process: "alone";
+    of_an_upgrade: "upgrade";
+    in_a_cluster: "cluster" if super::support::etcd::is_there;
+    of_nodes: "nodes" if super::support::etcd::is_there;
 }
 
 #[test]
-fn of_nodes() {
-    if super::support::etcd::is_there() {
-        execute("nodes");
-    }
+fn every_world_has_a_test() {
+    let named: BTreeSet<String> = rows().into_iter().map(|(name, _)| name).collect();
+    let tested = WORLDS.iter().copied().chain(["scripts/test"]).map(str::to_owned).collect();
+    assert_eq!(named, tested);
 }

@@ -2,6 +2,7 @@
 //! programs that stand in for those that no test may have.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use fake_backend::Authority;
 use regex::Regex;
-use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use super::Row;
@@ -85,7 +85,12 @@ impl World {
             fs::create_dir_all(world.path(folder)).unwrap();
         }
         symlink(PROGRAM, world.path("bin/evenkeel")).unwrap();
-        symlink(Path::new(PROGRAM).with_file_name("fake_backend"), world.path("bin/fake_backend")).unwrap();
+        let backend = Path::new(PROGRAM).with_file_name("fake_backend");
+        assert!(backend.exists(), "it is built with the workspace: `cargo build --workspace`");
+        symlink(backend, world.path("bin/fake_backend")).unwrap();
+        // Where names of the examples are.
+        let elsewhere = world.mapped("connect-to = \"shop.example:80:127.0.0.1:8080\"\n");
+        fs::write(world.path("home/.curlrc"), elsewhere).unwrap();
         for (name, text) in STAND_INS {
             let path = world.path("bin").join(name);
             fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -133,7 +138,9 @@ impl World {
             text = text.replace(folder, &format!("{root}/{here}"));
         }
         // A request that there is, in the place of the examples' own.
-        text = text.replace("5f0c1d2e3a4b5c6d7e8f9a0b1c2d3e4f", "$(cat id)");
+        for example in ["5f0c1d2e3a4b5c6d7e8f9a0b1c2d3e4f", "7c1e1d0e7bb44d4fb2a1c1f3a3a0a5f6"] {
+            text = text.replace(example, "$(cat id)");
+        }
         // Machines elsewhere are this one.
         text = text.replace("10.0.0.", "127.0.0.");
         for (number, port) in (0..).zip(PORTS) {
@@ -166,17 +173,14 @@ impl World {
             }
             None => self.to_its_end(&text),
         };
-        let at = format!("{}: $ {text}\n{said}", self.name);
+        let at = format!("{}, line {}: $ {text}\n{said}", self.name, row.line);
         assert_eq!(code, Some(row.code), "{at}");
+        for unwanted in &row.unwanted {
+            assert!(!said.contains(unwanted.as_str()), "it says {unwanted:?}\n{at}");
+        }
         for wanted in &wanted {
             assert!(said.contains(wanted.as_str()), "it does not say {wanted:?}\n{at}");
         }
-    }
-
-    fn shell(&self, text: &str) -> Command {
-        let mut shell = Command::new("bash");
-        self.dress(shell.args(["-o", "pipefail", "-c", text]));
-        shell
     }
 
     fn dress<'a>(&self, command: &'a mut Command) -> &'a mut Command {
@@ -208,7 +212,10 @@ impl World {
     }
 
     fn to_its_end(&self, text: &str) -> (Option<i32>, String) {
-        let output = self.shell(text).stdin(Stdio::null()).output().unwrap();
+        // What does not end is ended.
+        let mut limited = Command::new("timeout");
+        self.dress(limited.args(["--kill-after=1", "60", "bash", "-o", "pipefail", "-c", text]));
+        let output = limited.stdin(Stdio::null()).output().unwrap();
         let said =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         (output.status.code(), said)
@@ -218,8 +225,11 @@ impl World {
     fn beside(&mut self, text: &str, wanted: &[String]) -> String {
         let log = self.path(&format!("tmp/{}.log", self.left.len()));
         let file = fs::File::create(&log).unwrap();
-        let mut shell = self.shell(text);
-        shell.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file).process_group(0);
+        // When this process ends, however it does, its end of the pipe closes, and all that it has begun is over.
+        let leash = format!("{{ {text}\n}} </dev/null & cat >/dev/null; kill -KILL 0");
+        let mut shell = Command::new("bash");
+        self.dress(shell.args(["-c", &leash]));
+        shell.stdin(Stdio::piped()).stdout(file.try_clone().unwrap()).stderr(file).process_group(0);
         self.left.push(shell.spawn().unwrap());
         let said = || fs::read_to_string(&log).unwrap_or_default();
         let mut seen = String::new();
@@ -250,17 +260,20 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         for mut child in self.left.drain(..).rev() {
-            let group = Pid::from_child(&child);
-            let _ = kill_process_group(group, Signal::TERM);
-            let _ = kill_process_group(group, Signal::KILL);
+            drop(child.stdin.take());
             let _ = child.wait();
         }
     }
 }
 
-/// A port with 31 behind it, at which no other test of this run looks: below those that the system hands out.
+/// A port with 31 behind it that are free: below those that the system hands out, and at which no other test of this run looks.
 fn ports() -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
-    let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
-    first + 32 * TAKEN.fetch_add(1, Ordering::Relaxed)
+    let own = u16::try_from(std::process::id() % 600).unwrap() * 32;
+    loop {
+        let first = 10_000 + (own + 32 * TAKEN.fetch_add(1, Ordering::Relaxed)) % 19_200;
+        if (first..first + 32).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return first;
+        }
+    }
 }
