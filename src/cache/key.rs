@@ -152,6 +152,8 @@ impl KeyWriter {
             bytes.push(0);
         }
         for name in &rules.headers {
+            // Where a route names other lines from now on, what is stored is for none of its requests.
+            bytes.extend_from_slice(name.as_bytes());
             for value in values(request, name) {
                 // In front of each line, so that none is told from one that is empty.
                 bytes.push(1);
@@ -281,6 +283,19 @@ mod tests {
 
     fn key(parts: &KeyParts<'_>, rules: &KeyRules) -> CacheKey {
         CacheKey::of(parts, &Head::request("GET", "/", "x"), rules)
+    }
+
+    /// Found by an attack: a route that named another line was answered from what was stored for the values of the one before.
+    #[test]
+    fn what_was_stored_by_one_line_is_for_nobody_who_has_the_same_in_another_one() {
+        let of = |line: &str, rule: &str| {
+            let mut request = Head::request("GET", "/", "x");
+            request.push(line.as_bytes(), b"de");
+            let rules = KeyRules { headers: vec![rule.into()], ..KeyRules::default() };
+            CacheKey::of(&parts("a", "/"), &request, &rules)
+        };
+        assert_ne!(of("X-Tenant", "x-tenant"), of("Accept-Language", "accept-language"));
+        assert_eq!(of("X-Tenant", "x-tenant"), of("x-tenant", "x-tenant"));
     }
 
     fn named(names: &[&str]) -> KeyRules {

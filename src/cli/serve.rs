@@ -200,6 +200,7 @@ pub(super) fn start(
     };
     // Workers serve from here on. What only one process may do waits for the end of the other one.
     let generation = heir.as_ref().map_or(1, |heir| heir.origin.generation);
+    let mut is_cut_short = false;
     if let Some(heir) = &heir {
         let is_node =
             cluster.as_ref().zip(before.as_ref()).is_some_and(|(node, before)| node.boot() == before.boot);
@@ -212,7 +213,8 @@ pub(super) fn start(
             admin.claim();
         }
         clear_left(left.files, &server.reloader(), admin.as_deref().map(AdminListener::path));
-        events::succeeded(&heir.origin.version, heir.running(), generation, !is_there);
+        is_cut_short = !is_there;
+        events::succeeded(&heir.origin.version, heir.running(), generation, is_cut_short);
     }
     begun.catch_up();
     if let Some((control, signals)) = server.control().cloned().zip(signals) {
@@ -289,7 +291,7 @@ pub(super) fn start(
             folder: folder_kept,
             node: cluster.clone(),
         };
-        let counts = Arc::new(SharedCounts::of(&mut legacy));
+        let counts = Arc::new(SharedCounts::of(&mut legacy, is_cut_short));
         let upgrades = Upgrades::new(
             Arc::clone(&running),
             server.shutdown(),

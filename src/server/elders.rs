@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,8 @@ use crate::upgrade::{Candidate, Elder, ElderSays, Legacy};
 
 /// The part of the state that was counted, which is told when nobody is told of it here any more.
 const COUNTS: &str = "counts";
+/// The part of the state that comes last of all.
+const END: &str = "end";
 /// How often those who drain are listened to, and how often one that drains looks for what it has to say.
 const LISTEN: Duration = Duration::from_millis(250);
 
@@ -39,14 +42,15 @@ pub struct SharedCounts {
     store: OnceLock<Arc<CacheStore>>,
     /// What was purged in the process before since it has given what it had stored.
     purged: Mutex<Option<String>>,
+    is_cut_short: bool,
     /// The process in whose favour this one drains.
     heir: Mutex<Option<Arc<UnixStream>>>,
 }
 
 impl SharedCounts {
-    /// With those who drain, and what they have told.
+    /// With those who drain, and what they have told. `is_cut_short`: the one before has ended before it had said all.
     #[must_use]
-    pub fn of(legacy: &mut Legacy) -> SharedCounts {
+    pub fn of(legacy: &mut Legacy, is_cut_short: bool) -> SharedCounts {
         let before = legacy.state.get(COUNTS).map(|text| counts_of(text)).unwrap_or_default();
         SharedCounts {
             book: Arc::new(CountsBook::new(before)),
@@ -54,6 +58,7 @@ impl SharedCounts {
             source: Mutex::default(),
             store: OnceLock::new(),
             purged: Mutex::new(legacy.state.remove(stored::PURGES)),
+            is_cut_short,
             heir: Mutex::default(),
         }
     }
@@ -73,6 +78,9 @@ impl SharedCounts {
     pub fn purge_in(&self, store: Arc<CacheStore>) {
         if let Some(told) = self.purged.lock().unwrap_or_else(PoisonError::into_inner).take() {
             stored::purge_as(&store, &told);
+        }
+        if self.is_cut_short {
+            store.doubt();
         }
         // There is one for as long as the process lives.
         let _ = self.store.set(store);
@@ -144,6 +152,10 @@ impl SharedCounts {
             self.store().and_then(|store| stored::purged(store)).map(|purged| (stored::PURGES, purged)),
         );
         let heir = candidate.over(&late);
+        if let Some(store) = self.store() {
+            // What is purged from here on at the other one is not told here.
+            store.doubt();
+        }
         *self.heir.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&heir));
         heir
     }
@@ -163,8 +175,10 @@ impl SharedCounts {
         let heir = self.heir.lock().unwrap_or_else(PoisonError::into_inner);
         let purged = self.store().and_then(|store| stored::purged(store));
         if let Some((heir, purged)) = heir.as_ref().zip(purged) {
-            // Whoever does not listen misses it.
-            let _ = say_rest(heir, stored::PURGES, &purged);
+            if say_rest(heir, stored::PURGES, &purged).is_err() {
+                // It may have come in part. Whoever hears that there is no more doubts all that it has from here.
+                let _ = heir.shutdown(Shutdown::Both);
+            }
         }
     }
 
@@ -179,6 +193,7 @@ impl SharedCounts {
             // Whoever does not listen misses it.
             let _ = say_rest(&heir, COUNTS, &text);
         }
+        let _ = say_rest(&heir, END, "");
     }
 
     /// Hears what they have to say, and forgets those who have ended.
@@ -194,8 +209,15 @@ impl SharedCounts {
                         if let Some((store, told)) = self.store().zip(parts.get(stored::PURGES)) {
                             stored::purge_as(store, told);
                         }
+                        if parts.contains_key(END) {
+                            return false;
+                        }
                     }
-                    ElderSays::Gone => return false,
+                    ElderSays::Gone => {
+                        // It has not said what it has purged at last.
+                        self.store().inspect(|store| store.doubt());
+                        return false;
+                    }
                 }
             }
         });

@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::cache::store::{CacheStore, ToldPurge};
+use crate::cache::store::{CacheStore, PurgeKind, PurgeOf, ToldPurge};
 
 /// The part of the state that was purged since the file was written.
 pub(super) const PURGES: &str = "purges";
-/// Bytes of bodies that are given: some hundredths of a second.
+/// Bytes that are given: some hundredths of a second.
 const MOST: u64 = 64 << 20;
 
 /// All that is stored, as far as there is room for it; `None`: nothing. From its beginning on purges are watched. Blocks the thread.
@@ -22,13 +22,18 @@ pub(super) fn write_down(store: &CacheStore) -> io::Result<Option<OwnedFd>> {
         return Ok(None);
     }
     store.watch_purges();
-    let mut file =
-        BufWriter::with_capacity(1 << 16, File::from(memfd_create("evenkeel-stored", MemfdFlags::CLOEXEC)?));
+    let mut file = BufWriter::with_capacity(1 << 16, File::from(nameless()?));
     store.tell(MOST, &mut file)?;
     file.flush()?;
     let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.rewind()?;
     Ok(Some(file.into()))
+}
+
+/// A file in memory that has no name. Some machines have none that might be run; old ones know no others.
+fn nameless() -> io::Result<OwnedFd> {
+    let make = |flags| memfd_create("evenkeel-stored", MemfdFlags::CLOEXEC | flags);
+    Ok(make(MemfdFlags::NOEXEC_SEAL).or_else(|_| make(MemfdFlags::empty()))?)
 }
 
 /// Stores what the process before has written down. What is not understood is asked for anew.
@@ -45,6 +50,9 @@ pub(super) fn purged(store: &CacheStore) -> Option<String> {
 
 /// Purges what another process has.
 pub(super) fn purge_as(store: &CacheStore, told: &str) {
-    let all: Vec<ToldPurge> = serde_json::from_str(told).unwrap_or_default();
-    all.into_iter().for_each(|purge| store.purge_as(purge));
+    match serde_json::from_str::<Vec<ToldPurge>>(told) {
+        Ok(all) => all.into_iter().for_each(|purge| store.purge_as(purge)),
+        // Of a later version: it may be anything.
+        Err(_) => store.purge(PurgeOf::All, PurgeKind::Hard),
+    }
 }

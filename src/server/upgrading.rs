@@ -114,6 +114,14 @@ impl Upgrades {
     async fn carry_out(&self, ask: UpgradeAsk) -> Result<UpgradeReport, UpgradeFault> {
         let Ok(_turn) = self.turn.try_lock() else { return Err(UpgradeFault::UnderWay) };
         self.judge_end()?;
+        let outcome = self.carry_out_in_turn(ask).await;
+        if let Some(store) = self.counts.store().filter(|_| !self.shutdown.succeeded.is_cancelled()) {
+            store.unwatch_purges();
+        }
+        outcome
+    }
+
+    async fn carry_out_in_turn(&self, ask: UpgradeAsk) -> Result<UpgradeReport, UpgradeFault> {
         if let Some(why) = self.unable() {
             return Err(UpgradeFault::Unable(why));
         }
@@ -347,11 +355,6 @@ impl UpgradeDesk for Upgrades {
                 drop(last);
             });
             outcome.map_err(|fault| {
-                // Of one that is still under way, they are watched on.
-                if let Some(store) = self.counts.store().filter(|_| !matches!(fault, UpgradeFault::UnderWay))
-                {
-                    store.unwatch_purges();
-                }
                 events::upgrade_failed(&fault.to_string());
                 let is_unable = matches!(fault, UpgradeFault::Binary { .. } | UpgradeFault::Legacy(_));
                 UpgradeProblem { is_conflict: !is_unable, detail: format!("nothing has changed: {fault}") }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::support::process::{Process, ask};
 use super::support::tls::{TLS13, TlsSocket, client_config};
 use super::support::{Client, PATIENCE, eventually, fakes};
-use super::upgrade::{Crowd, Heirs, config, ended, metrics_address};
+use super::upgrade::{Crowd, Heirs, config, ended, metrics_address, signal};
 
 #[test]
 fn what_is_known_goes_on() {
@@ -268,4 +268,16 @@ fn what_is_stored_goes_on_and_what_is_purged_before_during_and_after_does_not() 
     // And once more, with what came by the first upgrade.
     heirs.upgrade(&socket, &json!({}));
     assert_eq!(get("/bytes/150000"), (before[0].clone(), true));
+    // One that dies while it drains may have purged what nobody was told of.
+    let asked = origin.requests();
+    origin.behave(Behaviour::default().latency(std::time::Duration::from_secs(60)).sparing_health());
+    let mut held = TcpStream::connect(address).unwrap();
+    held.write_all(b"GET /held HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+    eventually("it is under way", || origin.requests() == asked + 1);
+    origin.behave(Behaviour::default());
+    let drains = heirs.0.last().copied().unwrap();
+    heirs.upgrade(&socket, &json!({}));
+    assert!(get("/bytes/150000").1);
+    signal(drains, rustix::process::Signal::KILL);
+    eventually("all that came from it is asked for anew", || !get("/bytes/150000").1);
 }

@@ -21,14 +21,20 @@ use crate::cache::storing::Storable;
 use crate::cache::vary::Variant;
 use crate::message::Head;
 
+use super::purges::{PurgeKind, PurgeOf};
 use super::watched::{PurgeOfAny, ToldPurge};
 use super::{CacheStore, Object, ObjectBody};
 
+/// What is told, and how: whoever reads another form than its own has nothing.
+const FORM: &[u8] = b"evenkeel stored 1";
+/// Where less is left nothing more is looked for.
+const LEAST: u64 = 1_024;
 /// Bytes of a key, a head or a list of tags: more than any that was stored.
 const MOST_PART: u64 = 1 << 20;
 
 /// What is told of an object before its bytes.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ToldObject {
     /// Bytes of its key that are its URL.
     url: usize,
@@ -47,16 +53,28 @@ struct ToldObject {
 }
 
 impl CacheStore {
-    /// Tells what is stored, as long as all bodies together have no more than `most` bytes. Says how many objects that were.
+    /// Tells what is stored, as long as it takes no more than `most` bytes, heads and keys included. Says how many objects that were.
     ///
     /// # Errors
     /// What `out` says.
     pub fn tell(&self, most: u64, out: &mut impl Write) -> io::Result<u64> {
         let (mut left, mut count) = (most, 0);
-        for of in self.all_shards().iter().flat_map(|shard| shard.all()) {
+        write_part(out, FORM)?;
+        let places = self
+            .all_shards()
+            .iter()
+            .flat_map(|shard| shard.places().into_iter().map(move |place| (shard, place)));
+        for of in places.filter_map(|(shard, place)| shard.peek(place)) {
+            if left < LEAST {
+                break;
+            }
             for object in of.objects.iter().filter(|object| !self.is_gone(object)) {
-                let Some(body) = object.whole().filter(|body| body.length() <= left) else { continue };
-                left -= body.length();
+                let Some(body) = object.whole() else { continue };
+                let weight = object.weight() + body.length();
+                if weight > left {
+                    continue;
+                }
+                left -= weight;
                 count += 1;
                 let Storable { head, freshness, variant, tags, no_transform } = &*object.answer;
                 let told = ToldObject {
@@ -93,6 +111,9 @@ impl CacheStore {
     /// # Errors
     /// It breaks off, or makes no sense; what came before that is there.
     pub fn take_over(&self, from: &mut impl Read) -> io::Result<u64> {
+        if needed(from)? != FORM {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let mut count = 0;
         while let Some(told) = read_part(from)? {
             let told: ToldObject = serde_json::from_slice(&told)?;
@@ -142,6 +163,11 @@ impl CacheStore {
     #[must_use]
     pub fn purges_seen(&self) -> Vec<ToldPurge> {
         self.watched.take()
+    }
+
+    /// Nobody is told of what is purged here any more: from now on all that is stored is asked for anew before it is used.
+    pub fn doubt(&self) {
+        self.purges.note(PurgeOf::All, PurgeKind::Soft);
     }
 
     /// Does what another process has done.

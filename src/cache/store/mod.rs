@@ -389,7 +389,6 @@ impl CacheStore {
     /// asked for anew. `url`: what [`url_key`](super::url_key) makes of it. Tells how many objects there were, without those that another
     /// purge had taken out before.
     pub fn purge_url(&self, url: &[u8], kind: PurgeKind) -> usize {
-        self.watched.note(kind, || PurgeOfAny::Url(url.into()));
         let place = CacheKey::hash_of_url(url, self.secret);
         let mut under_way = self.under_way.shard(place);
         under_way.remove(&place);
@@ -397,17 +396,19 @@ impl CacheStore {
             PurgeKind::Hard => self.shard(place).and_then(|shard| shard.remove(place)),
             PurgeKind::Soft => self.stored(place),
         };
-        let Some(of) = of.filter(|of| *of.url == *url) else { return 0 };
-        let there = of.objects.iter().filter(|object| !self.is_gone(object));
-        there.inspect(|object| object.spoil()).count()
+        let there = of.iter().filter(|of| *of.url == *url).flat_map(|of| &of.objects);
+        let count = there.filter(|object| !self.is_gone(object)).inspect(|object| object.spoil()).count();
+        drop(under_way);
+        self.watched.note(kind, || PurgeOfAny::Url(url.into()));
+        count
     }
 
     /// Takes out what has this tag, or whose URL begins so, or everything; or declares it stale. It costs the same however much that is.
     /// Nobody who asks from now on gets it, nor what is under way.
     pub fn purge(&self, of: PurgeOf, kind: PurgeKind) {
         let is_all = of == PurgeOf::All && kind == PurgeKind::Hard;
-        self.watched.note(kind, || PurgeOfAny::More(of.clone()));
-        self.purges.note(of, kind);
+        self.purges.note(of.clone(), kind);
+        self.watched.note(kind, || PurgeOfAny::More(of));
         if is_all {
             // Its memory is wanted back.
             self.all_shards().iter().for_each(|shard| shard.clear());

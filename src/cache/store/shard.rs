@@ -135,9 +135,14 @@ impl Shard {
         self.table.get(&place)
     }
 
-    /// All that is stored, in no order.
-    pub(super) fn all(&self) -> Vec<Arc<OfUrl>> {
-        self.table.iter().map(|(_, of)| of).collect()
+    /// Where something is stored, in no order.
+    pub(super) fn places(&self) -> Vec<u128> {
+        self.table.iter().map(|(place, _)| place).collect()
+    }
+
+    /// What is stored there, for who does not want it.
+    pub(super) fn peek(&self, place: u128) -> Option<Arc<OfUrl>> {
+        self.table.peek(&place)
     }
 
     /// Takes it out.

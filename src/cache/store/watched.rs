@@ -1,6 +1,7 @@
 //! Purges that are remembered for another process, which has what was stored before them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -11,13 +12,13 @@ use super::purges::{PurgeKind, PurgeOf};
 const MOST: usize = 4_096;
 
 /// A purge, as it is told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToldPurge {
     of: ToldPurgeOf,
     is_soft: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 enum ToldPurgeOf {
     All,
     Url(Box<[u8]>),
@@ -59,17 +60,18 @@ impl ToldPurge {
 #[derive(Debug, Default)]
 pub(super) struct WatchedPurges {
     is_on: AtomicBool,
-    seen: Mutex<Option<Vec<ToldPurge>>>,
+    seen: Mutex<Option<HashSet<ToldPurge>>>,
 }
 
 impl WatchedPurges {
-    fn seen(&self) -> MutexGuard<'_, Option<Vec<ToldPurge>>> {
+    fn seen(&self) -> MutexGuard<'_, Option<HashSet<ToldPurge>>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn begin(&self) {
-        *self.seen() = Some(Vec::new());
+        *self.seen() = Some(HashSet::new());
         self.is_on.store(true, Ordering::Release);
+        fence(Ordering::SeqCst);
     }
 
     pub(super) fn end(&self) {
@@ -77,14 +79,16 @@ impl WatchedPurges {
         *self.seen() = None;
     }
 
-    /// Those since the last time.
+    /// Those since the last time, in no order: none takes back another one.
     pub(super) fn take(&self) -> Vec<ToldPurge> {
-        self.seen().as_mut().map(std::mem::take).unwrap_or_default()
+        self.seen().as_mut().map(std::mem::take).unwrap_or_default().into_iter().collect()
     }
 
-    /// Remembers one, if somebody wants to know.
+    /// Remembers one that has been done, if somebody wants to know: whoever has begun before finds it done, or finds it here.
     #[inline]
     pub(super) fn note(&self, kind: PurgeKind, of: impl FnOnce() -> PurgeOfAny) {
+        // With the one where watching begins: either this sees that it has, or what was done is seen there.
+        fence(Ordering::SeqCst);
         if self.is_on.load(Ordering::Acquire) {
             self.note_now(ToldPurge::new(of(), kind));
         }
@@ -95,9 +99,9 @@ impl WatchedPurges {
     fn note_now(&self, told: ToldPurge) {
         if let Some(seen) = self.seen().as_mut() {
             if seen.len() >= MOST {
-                *seen = vec![ToldPurge { of: ToldPurgeOf::All, is_soft: false }];
+                *seen = HashSet::from([ToldPurge { of: ToldPurgeOf::All, is_soft: false }]);
             }
-            seen.push(told);
+            seen.insert(told);
         }
     }
 }

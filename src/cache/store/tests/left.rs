@@ -59,7 +59,8 @@ fn no_more_bytes_are_told_than_may_be_and_who_has_no_room_takes_none() {
     let one = store();
     (0..10).for_each(|number| drop(kept(&one, &format!("/{number}"), number)));
     let other = store();
-    assert_eq!(other.take_over(&mut &told(&one, 8 * 3 + 7)[..]).unwrap(), 3);
+    let each = found(&one, "/3").unwrap().weight() + 8;
+    assert_eq!(other.take_over(&mut &told(&one, each * 3 + each / 2)[..]).unwrap(), 3);
     let full = CacheStore::new(1);
     assert_eq!(full.take_over(&mut &told(&one, 1 << 20)[..]).unwrap(), 0, "it keeps nothing yet");
 }
@@ -107,6 +108,11 @@ fn what_is_purged_meanwhile_is_not_there_afterwards() {
 fn more_purges_than_are_remembered_are_one_of_everything() {
     let store = store();
     store.watch_purges();
+    // The same one again and again is one.
+    for _ in 0..5_000 {
+        store.purge_url(b"/same", PurgeKind::Hard);
+    }
+    assert_eq!(store.purges_seen().len(), 1);
     for number in 0..5_000 {
         store.purge_url(format!("/{number}").as_bytes(), PurgeKind::Hard);
     }
@@ -116,4 +122,14 @@ fn more_purges_than_are_remembered_are_one_of_everything() {
     assert!(seen.len() < 4_097, "{}", seen.len());
     seen.into_iter().for_each(|purge| other.purge_as(purge));
     assert!(found(&other, "/a").is_none());
+}
+
+#[test]
+fn what_is_doubted_is_stale_and_nobody_is_told() {
+    let store = store();
+    kept(&store, "/a", 1);
+    store.watch_purges();
+    store.doubt();
+    assert!(found(&store, "/a").unwrap().is_spoilt());
+    assert_eq!(store.purges_seen(), []);
 }
