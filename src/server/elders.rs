@@ -174,11 +174,11 @@ impl SharedCounts {
         // Whoever is told something is told it as a whole.
         let heir = self.heir.lock().unwrap_or_else(PoisonError::into_inner);
         let purged = self.store().and_then(|store| stored::purged(store));
-        if let Some((heir, purged)) = heir.as_ref().zip(purged) {
-            if say_rest(heir, stored::PURGES, &purged).is_err() {
-                // It may have come in part. Whoever hears that there is no more doubts all that it has from here.
-                let _ = heir.shutdown(Shutdown::Both);
-            }
+        if let Some((heir, purged)) = heir.as_ref().zip(purged)
+            && say_rest(heir, stored::PURGES, &purged).is_err()
+        {
+            // It may have come in part. Whoever hears that there is no more doubts all that it has from here.
+            let _ = heir.shutdown(Shutdown::Both);
         }
     }
 
