@@ -1,6 +1,6 @@
 step "docs/install.md, command by command"
 files > before.files
-mkdir -p page/packaging /root/.cargo/bin
+mkdir -p page/packaging "$HOME"/.cargo/bin
 cp -r source/packaging/. page/packaging/
 cp package.deb page/evenkeel_0.1.0-1_amd64.deb
 dpkg-deb -x package.deb unpacked
@@ -16,8 +16,8 @@ rm -r "$archive"
 cat > /usr/local/bin/cargo <<'END'
 #!/bin/sh
 case "$*" in
-"install --path . --locked") cp /trial/unpacked/usr/bin/evenkeel /root/.cargo/bin/evenkeel ;;
-"uninstall evenkeel") rm /root/.cargo/bin/evenkeel ;;
+"install --path . --locked") cp /trial/unpacked/usr/bin/evenkeel "$HOME/.cargo/bin/evenkeel" ;;
+"uninstall evenkeel") rm "$HOME"/.cargo/bin/evenkeel ;;
 *) echo "cargo $*?" >&2; exit 1 ;;
 esac
 END
@@ -38,6 +38,6 @@ cd page
 python3 ../page.py ../source/docs/install.md ../not-executed || fail "the page does not say what is so"
 cd ..
 does systemctl stop backend.service
-rm -rf /etc/letsencrypt /etc/ssl/private/shop.* /usr/local/bin/cargo /root/.cargo /root/.local
-rm -rf /usr/local/share/man/man1 /root/.local
+rm -rf /etc/letsencrypt /etc/ssl/private/shop.* /usr/local/bin/cargo "$HOME"/.cargo "$HOME"/.local
+rm -rf /usr/local/share/man/man1 "$HOME"/.local
 same_files
