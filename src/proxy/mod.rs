@@ -55,6 +55,7 @@ pub mod udp;
 use blocked::BlockedClients;
 use head_buffers::HeadBuffers;
 use http::after::After;
+use http::h1::known_lines::KnownLines;
 use http::h2::space::Http2Space;
 use http::job_futures::JobFutures;
 use http::mirror::copy::Mirrors;
@@ -83,6 +84,8 @@ pub struct WorkerCtx {
     pub buffers: FreeList,
     /// Heads as bytes, on their way out.
     pub outgoing: HeadBuffers,
+    /// Header lines that its requests of HTTP/1 had lately.
+    pub known_lines: RefCell<KnownLines>,
     /// Where requests are served.
     pub job_futures: JobFutures<Rc<dyn Any>, Option<After>>,
     /// Where streams are served.
@@ -245,6 +248,7 @@ impl WorkerCtx {
             budget_shares: SharesByTarget::default(),
             buffers: FreeList::new(),
             outgoing: HeadBuffers::default(),
+            known_lines: RefCell::default(),
             job_futures: JobFutures::default(),
             stream_tasks: StreamTasks::default(),
             http2: Rc::default(),

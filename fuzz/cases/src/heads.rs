@@ -3,6 +3,7 @@
 use evenkeel::message::{Cause, Head};
 use evenkeel::proxy::http::h1::classes::{is_control, is_token};
 use evenkeel::proxy::http::h1::framing;
+use evenkeel::proxy::http::h1::known_lines::KnownLines;
 use evenkeel::proxy::http::h1::parse;
 use evenkeel::proxy::http::h1::search::Search;
 
@@ -13,6 +14,7 @@ const SMALL: usize = 192;
 
 /// Any bytes as a request's head.
 pub fn request_head(bytes: &[u8]) {
+    known_again(bytes);
     let Some(length) = find(bytes) else { return };
     for headers in [HEADERS, 3, 200] {
         let mut head = Head::new();
@@ -81,6 +83,27 @@ fn read_again(first: &Result<(), Cause>, head: &mut Head, parse: impl Fn(&mut He
     assert_eq!(parse(&mut used), *first);
     if first.is_ok() {
         assert_eq!(format!("{used:?}"), format!("{head:?}"));
+    }
+}
+
+/// Whatever came before, a head means what it means alone: itself, and its lines behind another request line and with one more before them.
+fn known_again(bytes: &[u8]) {
+    let lines = bytes.windows(2).position(|end| end == b"\r\n").map_or(bytes, |end| &bytes[end + 2..]);
+    let behind = |line: &[u8]| [line, lines].concat();
+    let heads =
+        [bytes.to_vec(), behind(b"GET /known HTTP/1.1\r\n"), behind(b"PUT /k HTTP/1.1\r\nX-One: more\r\n")];
+    let mut known = KnownLines::default();
+    for turn in 0..9 {
+        // In this order each follows each, and itself.
+        let head = &heads[[0, 0, 0, 1, 1, 1, 2, 0, 2][turn]];
+        for (limit, headers) in [(HEAD_SIZE, HEADERS), (SMALL, 3)] {
+            let (mut one, mut other) = (Head::request("POST", "/used", "used"), Head::new());
+            let found = Search::default().request_among(&mut known, head, limit, headers, &mut one);
+            assert_eq!(found, Search::default().request(head, limit, headers, &mut other), "turn {turn}");
+            if matches!(found, Ok(Some(_))) {
+                assert_eq!(format!("{one:?}"), format!("{other:?}"), "turn {turn}");
+            }
+        }
     }
 }
 

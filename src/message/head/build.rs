@@ -25,15 +25,33 @@ impl LineRun {
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
+
+    /// How many lines it adds.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Its lines as they stand one behind the other, each with its CRLF.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Head {
-    /// Copies the lines behind the first `skipped` ones, of a built head, into `run`.
+    /// Copies the lines behind the first `skipped` ones, of a built head or of one as it came, into `run`.
     pub fn copy_run(&self, skipped: usize, run: &mut LineRun) {
         let lines = self.lines.get(skipped..).unwrap_or_default();
-        let start = lines.first().map_or(self.bytes.len() as u32, |line| line.start);
+        let whole = match lines {
+            [first, .., last] => Span { start: first.start, end: last.end },
+            [line] => line.whole(),
+            [] => Span::default(),
+        };
+        let start = whole.start;
         run.bytes.clear();
-        run.bytes.extend_from_slice(self.at(Span { start, end: self.bytes.len() as u32 }));
+        // Without the empty line that a head which was read ends with: others are appended to.
+        run.bytes.extend_from_slice(self.at(whole));
         run.lines.clear();
         (run.present, run.repeated) = (Fields::default(), Fields::default());
         for line in lines {
@@ -52,6 +70,20 @@ impl Head {
         self.repeated = self.repeated.and(run.repeated).and(self.present.both(run.present));
         self.present = self.present.and(run.present);
         self.lines.extend(run.lines.iter().map(|line| line.moved(by)));
+    }
+
+    /// Notes those lines, which stand in the loaded bytes from `at` on, in a head that has none yet.
+    #[inline]
+    pub fn index_run(&mut self, run: &LineRun, at: usize) {
+        debug_assert!(self.lines.is_empty() && self.bytes[at..].starts_with(&run.bytes));
+        (self.present, self.repeated) = (run.present, run.repeated);
+        self.lines.extend(run.lines.iter().map(|line| line.moved(at as u32)));
+    }
+
+    /// Where the authority stands: see [`Head::authority`].
+    #[must_use]
+    pub fn authority_span(&self) -> Span {
+        self.authority
     }
 
     /// Begins the head of a request that came with HTTP/2, which is empty yet, in the form in which HTTP/1.1 writes it. The parts must be

@@ -103,12 +103,21 @@ impl Head {
     }
 }
 
+impl Span {
+    /// The same, `by` bytes further on; it wraps, so that it goes to the front too.
+    #[inline]
+    #[must_use]
+    pub fn moved(self, by: u32) -> Span {
+        Span { start: self.start.wrapping_add(by), end: self.end.wrapping_add(by) }
+    }
+}
+
 impl HeadLine {
     /// The same line, `by` bytes further on; it wraps, so that it goes to the front too.
     #[inline]
     pub(super) fn moved(&self, by: u32) -> HeadLine {
         let to = |place: u32| place.wrapping_add(by);
-        let value = Span { start: to(self.value.start), end: to(self.value.end) };
+        let value = self.value.moved(by);
         HeadLine { start: to(self.start), name_end: to(self.name_end), value, end: to(self.end), ..*self }
     }
 }

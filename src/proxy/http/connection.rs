@@ -287,7 +287,8 @@ async fn read_head(client: &Client, config: &ListenerConfig, head: &mut Head) ->
         let (size, headers) = (config.limits.head_size, config.limits.headers);
         let found = client.with_held(|held| {
             let Some(buffer) = held else { return Ok(None) };
-            let found = search.request(buffer.data(), size, headers, head);
+            let known = &mut *client.ctx.known_lines.borrow_mut();
+            let found = search.request_among(known, buffer.data(), size, headers, head);
             if let Ok(Some(length)) = found {
                 buffer.consume(length);
                 if buffer.is_empty() {

@@ -1,6 +1,6 @@
 //! HTTP/1.0 and 1.1 on the wire (RFC 9112), in both directions.
 //!
-//! `search`, `parse` (by `scan`) and `framing` read heads, `opening` tells what begins with none, `chunk` and `decode` read bodies, `write` (by `digits` and `nominated`) makes heads,
+//! `search`, `parse` (by `scan`) and `framing` read heads, of which `known_lines` knows some already, `opening` tells what begins with none, `chunk` and `decode` read bodies, `write` (by `digits` and `nominated`) makes heads,
 //! `transmit` sends messages. None of them knows what a target is.
 
 pub mod chunk;
@@ -9,6 +9,7 @@ pub mod decode;
 pub mod digits;
 pub mod edit;
 pub mod framing;
+pub mod known_lines;
 pub mod nominated;
 pub mod opening;
 pub mod parse;

@@ -5,7 +5,7 @@
 //! bytes, odd targets. One pass over the bytes finds the lines, judges every byte and indexes them; it ends with
 //! the head, whatever is behind it.
 
-use crate::message::{Cause, Fields, Head, HeadLine, HeaderField, Span, Version};
+use crate::message::{Cause, Fields, Head, HeadLine, HeaderField, LineRun, Span, Version};
 
 use super::classes::{host_name_length, is_host_name};
 use super::scan;
@@ -55,25 +55,13 @@ pub(super) type Judged = (usize, Result<(), Cause>);
 #[inline(always)]
 pub(super) fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Result<Judged, Cause> {
     head.clear();
-    let behind = if bytes.starts_with(b"GET ") { &bytes[3..] } else { scan::token(bytes).0 };
-    let [b' ', target @ ..] = behind else { return Err(Cause::BadHead) };
-    let behind = scan::target(target);
-    let (method, start) = (bytes.len() - target.len() - 1, bytes.len() - target.len());
-    let end = bytes.len() - behind.len();
-    let [b' ', version @ ..] = behind else { return Err(Cause::BadHead) };
-    if method == 0 || start == end {
-        return Err(Cause::BadHead);
-    }
-    let Some((version, rest)) = version.split_first_chunk::<10>() else { return Err(Cause::BadHead) };
-    if version == b"HTTP/1.0\r\n" {
-        head.version = Version::Http10;
-    } else if version != b"HTTP/1.1\r\n" {
-        return Err(explain(&bytes[..end], version));
-    }
-    let (length, aliased) = lines(bytes, bytes.len() - rest.len(), headers, head)?;
+    let line = request_line(bytes)?;
+    head.version = line.version;
+    let RequestLine { method, target: Range { start, end }, .. } = line;
+    let (length, aliased) = lines(bytes, line.length, headers, head)?;
     head.fill(&bytes[..length]);
     let (method_span, target_span) = (Span::new(0, method), Span::new(start, end));
-    if target.first() == Some(&b'/') && bytes[..method] != *b"CONNECT" {
+    if is_plain(bytes, &line) {
         head.set_request_line(method_span, target_span, target_span, Span::default());
     } else {
         let (path, authority) = match target_parts(&bytes[..method], &bytes[start..end]) {
@@ -98,6 +86,59 @@ pub(super) fn request_lines(bytes: &[u8], headers: usize, head: &mut Head) -> Re
             host(head)
         },
     ))
+}
+
+/// Where the parts of a request line are.
+struct RequestLine {
+    /// Where its method ends.
+    method: usize,
+    target: Range,
+    version: Version,
+    /// With its CRLF.
+    length: usize,
+}
+
+/// The request line that `bytes` begin with.
+#[inline(always)]
+fn request_line(bytes: &[u8]) -> Result<RequestLine, Cause> {
+    let behind = if bytes.starts_with(b"GET ") { &bytes[3..] } else { scan::token(bytes).0 };
+    let [b' ', target @ ..] = behind else { return Err(Cause::BadHead) };
+    let behind = scan::target(target);
+    let (method, start) = (bytes.len() - target.len() - 1, bytes.len() - target.len());
+    let end = bytes.len() - behind.len();
+    let [b' ', version @ ..] = behind else { return Err(Cause::BadHead) };
+    if method == 0 || start == end {
+        return Err(Cause::BadHead);
+    }
+    let Some((version, rest)) = version.split_first_chunk::<10>() else { return Err(Cause::BadHead) };
+    let version = match version {
+        b"HTTP/1.1\r\n" => Version::Http11,
+        b"HTTP/1.0\r\n" => Version::Http10,
+        other => return Err(explain(&bytes[..end], other)),
+    };
+    Ok(RequestLine { method, target: start..end, version, length: bytes.len() - rest.len() })
+}
+
+/// Whether the target is a path, so that Host is what it is for.
+#[inline(always)]
+fn is_plain(bytes: &[u8], line: &RequestLine) -> bool {
+    bytes.get(line.target.start) == Some(&b'/') && bytes[..line.method] != *b"CONNECT"
+}
+
+/// Indexes the request's head `bytes` whose lines are those of `run`, with `host` in them, from `at` on. False: what stands before them is no
+/// request line of HTTP/1.1 for a path.
+#[inline]
+pub(super) fn with_lines(bytes: &[u8], at: usize, run: &LineRun, host: Span, head: &mut Head) -> bool {
+    let Ok(line) = request_line(bytes) else { return false };
+    if line.length != at || line.version != Version::Http11 || !is_plain(bytes, &line) {
+        return false;
+    }
+    head.clear();
+    head.fill(bytes);
+    let target = Span::new(line.target.start, line.target.end);
+    head.set_request_line(Span::new(0, line.method), target, target, host.moved(at as u32));
+    head.index_run(run, at);
+    true
 }
 
 /// Indexes the answer's head at the start of `bytes`, if its lines are whole and well-formed.

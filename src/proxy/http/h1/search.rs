@@ -3,6 +3,7 @@
 use crate::message::{Cause, Head};
 
 use super::classes::is_token;
+use super::known_lines::KnownLines;
 use super::opening::{self, Opening};
 use super::parse::{answer, answer_lines, request, request_lines};
 
@@ -51,6 +52,30 @@ impl Search {
         }
         let Some(length) = self.find_within(bytes, limit, headers)? else { return Ok(None) };
         request(&bytes[..length], headers, head).map(|()| Some(length))
+    }
+
+    /// The same where requests with the same lines may have come lately.
+    ///
+    /// # Errors
+    /// Those of [`Search::request`].
+    #[inline]
+    pub fn request_among(
+        &mut self,
+        known: &mut KnownLines,
+        bytes: &[u8],
+        limit: usize,
+        headers: usize,
+        head: &mut Head,
+    ) -> Result<Option<usize>, Cause> {
+        let is_first = self.seen == 0 && bytes.len() <= limit;
+        if is_first && known.read(bytes, headers, head) {
+            return Ok(Some(bytes.len()));
+        }
+        let found = self.request(bytes, limit, headers, head)?;
+        if is_first && found == Some(bytes.len()) && head.len() == bytes.len() {
+            known.note(bytes, head);
+        }
+        Ok(found)
     }
 
     /// The same for an answer's head.
