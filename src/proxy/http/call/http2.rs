@@ -49,7 +49,9 @@ impl Http2Call {
     #[inline(never)]
     pub(super) fn new(place: StreamPlace, head: HeadBuffer, body: RequestBody) -> Box<Http2Call> {
         let scheme: &[u8] = if place.session().backend.tls.is_some() { b"https" } else { b"http" };
-        Box::new(Http2Call {
+        // Made in its box.
+        let room = Box::new_uninit();
+        let call = Http2Call {
             place,
             to_head: head.starts_with(b"HEAD "),
             head: Some(head),
@@ -67,7 +69,8 @@ impl Http2Call {
             content: 0,
             is_done: false,
             trailers: Vec::new(),
-        })
+        };
+        Box::write(room, call)
     }
 
     /// Its head asks for another protocol: a tunnel is to be made of its stream.
@@ -290,11 +293,9 @@ impl Http2Call {
 
     /// Nothing is left when the last byte was taken.
     fn look_for_end(&mut self) {
-        let engine = self.place.session().engine();
-        let id = self.place.id();
-        if engine.cut_of(id).is_none() && engine.is_body_done(id) {
+        if let Some(trailers) = self.place.session().engine().end_of(self.place.id()) {
             self.is_done = true;
-            self.trailers = engine.trailers(id);
+            self.trailers = trailers;
         }
     }
 

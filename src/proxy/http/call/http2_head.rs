@@ -13,9 +13,8 @@ const LEFT_OUT: [&[u8]; 6] =
 
 /// What is never the same twice.
 const REQUEST_ID: &[u8] = b"x-request-id";
-/// The same as it is written, with a number of so many digits, and what follows at the end of a head.
+/// The same as it is written, and what follows at the end of a head.
 const ID_LINE: &[u8] = b"X-Request-Id: ";
-const ID: usize = 32;
 const END: &[u8] = b"\r\n\r\n";
 
 /// Appends the head that stands in `text`. `known`: lines that were encoded lately.
@@ -25,20 +24,25 @@ pub(super) fn write(out: &mut Vec<u8>, text: &[u8], scheme: &[u8], known: &mut E
     encode::pseudo(out, Pseudo::Scheme, scheme);
     encode::pseudo(out, Pseudo::Path, path);
     // The number of the request comes last where it is ours; nearly always all that stands before it is what the last request had.
-    let end = lines.len().saturating_sub(ID_LINE.len() + ID + END.len());
+    let end = lines.len().saturating_sub(ID_LINE.len() + encode::REQUEST_ID + END.len());
     let (run, last) = lines.split_at(end);
-    let (run, id) = match last.strip_prefix(ID_LINE) {
-        Some(id) if run.ends_with(b"\n") && id[..ID].iter().all(u8::is_ascii_hexdigit) => (run, &id[..ID]),
-        _ => (lines, &[][..]),
-    };
+    let id = last.strip_prefix(ID_LINE).and_then(<[u8]>::first_chunk);
+    let id = id.filter(|id| run.ends_with(b"\n") && is_number(id));
+    let run = if id.is_some() { run } else { lines };
     if !known.append_run(out, run) {
         let start = out.len();
         write_lines(out, run, known);
         known.learn_run(run, out, start);
     }
-    if !id.is_empty() {
-        encode::plain_field(out, REQUEST_ID, id);
+    if let Some(id) = id {
+        encode::request_id(out, id);
     }
+}
+
+/// True for the digits of a request's number. All of them are looked at, which is done at once; to stop at the first that is none takes longer.
+#[inline]
+fn is_number(id: &[u8; encode::REQUEST_ID]) -> bool {
+    id.iter().fold(true, |are_digits, byte| are_digits & byte.is_ascii_hexdigit())
 }
 
 /// Appends what is made of all lines up to an empty one: whom it is for, and what goes on.

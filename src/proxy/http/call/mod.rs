@@ -119,7 +119,9 @@ impl Call {
 
     #[inline(never)]
     fn on_stream(call: Box<Http2Call>, ctx: &Rc<WorkerCtx>, lease: Lease, patience: Patience) -> Box<Call> {
-        Box::new(Call::carried_by(CallCarrier::Http2(call), ctx, lease, patience))
+        // As above: all of what the other carrier would need is not copied.
+        let place = Box::new_uninit();
+        Box::write(place, Call::carried_by(CallCarrier::Http2(call), ctx, lease, patience))
     }
 
     #[inline(always)]

@@ -46,7 +46,7 @@ impl<R: Role> Engine<R> {
         if content.is_empty() && !ends {
             self.charge(Toll::EmptyData, now)?;
         }
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             self.give_connection(payload.len());
             return match self.past(id) {
                 Some(Past::Early) if ends => {
@@ -115,7 +115,7 @@ impl<R: Role> Engine<R> {
 
     /// The trailer section has come, and with it the end of a body.
     pub(super) fn end_body(&mut self, id: u32, trailers: Vec<u8>, now: Tick) -> Outcome {
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
         if stream.expected.is_some_and(|left| left > 0) {
             return self.refuse(id, ErrorCode::PROTOCOL_ERROR, R::BAD_LENGTH, now);
         }
@@ -135,7 +135,7 @@ impl<R: Role> Engine<R> {
         cx: &Context<'_>,
         buffers: &FreeList,
     ) -> Poll<Result<Inflow, Cause>> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Err(R::GONE)) };
+        let Some(stream) = self.streams.get_mut(id) else { return Poll::Ready(Err(R::GONE)) };
         if let Some(cut) = stream.cut {
             return Poll::Ready(Err(cut.cause));
         }
@@ -154,7 +154,7 @@ impl<R: Role> Engine<R> {
 
     /// Ready when [`Engine::read_bytes`] would find something: bytes, the end, or that the stream was cut.
     pub fn poll_readable(&mut self, id: u32, cx: &Context<'_>) -> Poll<()> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(()) };
+        let Some(stream) = self.streams.get_mut(id) else { return Poll::Ready(()) };
         if stream.cut.is_some() || stream.ended || !stream.held.is_empty() {
             return Poll::Ready(());
         }
@@ -168,7 +168,7 @@ impl<R: Role> Engine<R> {
         let is = |stream: &Http2Stream<R::Arrived>| {
             stream.cut.is_some() || stream.ended || !stream.held.is_empty()
         };
-        self.streams.get(&id).is_none_or(is)
+        self.streams.get(id).is_none_or(is)
     }
 
     /// Reads what is here of the body of a stream: how many bytes; 0: there is nothing, or no more.
@@ -176,7 +176,7 @@ impl<R: Role> Engine<R> {
     /// # Errors
     /// Why nothing more comes of it.
     pub fn read_bytes(&mut self, id: u32, space: &mut [u8]) -> Result<usize, Cause> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Err(R::GONE) };
+        let Some(stream) = self.streams.get_mut(id) else { return Err(R::GONE) };
         if let Some(cut) = stream.cut {
             return Err(cut.cause);
         }
@@ -189,7 +189,7 @@ impl<R: Role> Engine<R> {
 
     /// The first bytes that lie here of a stream were taken.
     fn take(&mut self, id: u32, count: usize) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         stream.held.drain(..count);
         self.space.release(count);
         stream.drained |= stream.held.is_empty();
@@ -203,18 +203,26 @@ impl<R: Role> Engine<R> {
     /// True when the body of a stream has come whole and nothing of it is left.
     #[must_use]
     pub fn is_body_done(&self, id: u32) -> bool {
-        self.streams.get(&id).is_none_or(|stream| stream.ended && stream.held.is_empty())
+        self.streams.get(id).is_none_or(|stream| stream.ended && stream.held.is_empty())
+    }
+
+    /// The trailer lines of a stream's body, when that has come whole and nothing of it is left; `None`: it has not, or it was cut.
+    #[must_use]
+    pub fn end_of(&self, id: u32) -> Option<Vec<u8>> {
+        let Some(stream) = self.streams.get(id) else { return Some(Vec::new()) };
+        let is_done = stream.cut.is_none() && stream.ended && stream.held.is_empty();
+        is_done.then(|| stream.trailers.clone())
     }
 
     /// The trailer lines of a stream's body.
     #[must_use]
     pub fn trailers(&self, id: u32) -> Vec<u8> {
-        self.streams.get(&id).map_or_else(Vec::new, |stream| stream.trailers.clone())
+        self.streams.get(id).map_or_else(Vec::new, |stream| stream.trailers.clone())
     }
 
     /// So many bytes of a stream's body are no longer here.
     fn give(&mut self, id: u32, count: usize) {
-        if let Some(stream) = self.streams.get_mut(&id)
+        if let Some(stream) = self.streams.get_mut(id)
             && !stream.ended
             && stream.cut.is_none()
         {

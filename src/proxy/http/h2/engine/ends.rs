@@ -108,14 +108,14 @@ impl<R: Role> Engine<R> {
 
     /// The same of one that is not cut and has not ended.
     pub fn reset_unless_cut(&mut self, id: u32, code: ErrorCode, cause: Cause) {
-        if self.streams.get(&id).is_some_and(|stream| stream.cut.is_none() && !stream.finished) {
+        if self.streams.get(id).is_some_and(|stream| stream.cut.is_none() && !stream.finished) {
             self.reset(id, code, cause);
         }
     }
 
     /// Cuts a stream that has a task. False: there is none.
     pub(super) fn cut(&mut self, id: u32, cut: Cut) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let Some(stream) = self.streams.get_mut(id) else { return false };
         self.has_cut = true;
         stream.cut.get_or_insert(cut);
         let held = std::mem::take(&mut stream.held).len();
@@ -128,7 +128,7 @@ impl<R: Role> Engine<R> {
     /// True when a stream is over.
     #[must_use]
     pub fn is_cut(&self, id: u32) -> bool {
-        self.streams.get(&id).is_some_and(|stream| stream.cut.is_some())
+        self.streams.get(id).is_some_and(|stream| stream.cut.is_some())
     }
 
     /// Ready, with how, when a stream was cut.
@@ -137,7 +137,7 @@ impl<R: Role> Engine<R> {
         let over = self.over;
         let gone =
             || Cut { code: over.map_or(ErrorCode::CANCEL, |over| over.code), cause: R::GONE, theirs: true };
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(gone()) };
+        let Some(stream) = self.streams.get_mut(id) else { return Poll::Ready(gone()) };
         if let Some(cut) = stream.cut {
             return Poll::Ready(cut);
         }
@@ -147,7 +147,7 @@ impl<R: Role> Engine<R> {
 
     /// The task of a stream has ended. What it has not finished is cut. `now` is asked for where that matters.
     pub fn release(&mut self, id: u32, now: impl FnOnce() -> Tick) {
-        let Some(mut stream) = self.streams.remove(&id) else { return };
+        let Some(stream) = self.streams.get_mut(id) else { return };
         if stream.cut.is_none() && !(stream.finished && (stream.ended || !R::ASKS)) {
             // What is said or heard on it ends in the middle of nowhere.
             let code = R::ABANDONED;
@@ -156,19 +156,20 @@ impl<R: Role> Engine<R> {
             }
             stream.cut = Some(Cut { code, cause: Cause::Done, theirs: false });
         }
-        let held = stream.held.len();
+        let (cut, ended, held) = (stream.cut, stream.ended, stream.held.len());
+        self.streams.remove(id);
         self.space.release(held);
-        let is_theirs = stream.cut.is_some_and(|cut| cut.theirs);
-        let past = match stream.cut {
+        let is_theirs = cut.is_some_and(|cut| cut.theirs);
+        let past = match cut {
             None => Past::Whole,
             Some(_) if is_theirs => Past::Theirs,
             Some(_) => Past::Ours,
         };
         self.give_connection(held);
-        if stream.cut.is_none() {
+        if cut.is_none() {
             self.budget.answered();
         }
-        if stream.ended || past != Past::Whole {
+        if ended || past != Past::Whole {
             return self.remember(id, past);
         }
         if self.early.len() >= EARLY {

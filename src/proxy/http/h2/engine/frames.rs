@@ -144,7 +144,7 @@ impl<R: Role> Engine<R> {
         if self.is_idle(head.stream) {
             return Err(broken("there is no stream of that number"));
         }
-        let Some(stream) = self.streams.get_mut(&head.stream).filter(|stream| stream.cut.is_none()) else {
+        let Some(stream) = self.streams.get_mut(head.stream).filter(|stream| stream.cut.is_none()) else {
             return self.charge(Toll::Window, now);
         };
         if more == 0 {
@@ -167,7 +167,7 @@ impl<R: Role> Engine<R> {
             return Err(broken("PRIORITY_UPDATE names a stream"));
         }
         // One that is not there yet is not waited for: its head says the same (RFC 9218 §7).
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.priority = Priority::parse(value);
         }
         self.charge(Toll::Priority, now)

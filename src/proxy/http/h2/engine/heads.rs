@@ -60,7 +60,7 @@ impl<R: Role> Engine<R> {
         if id > self.last {
             return R::open(self, id, ends, block, (started, now));
         }
-        let Some(stream) = self.streams.get(&id) else {
+        let Some(stream) = self.streams.get(id) else {
             return match self.past(id) {
                 // What a backend has answered to a request that was given up on meanwhile, perhaps many requests ago.
                 Some(Past::Ours) | None if R::ASKS => self.decode(block, |_| {}),

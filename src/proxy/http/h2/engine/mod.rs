@@ -13,15 +13,13 @@ mod frames;
 mod heads;
 mod send;
 mod settings;
+mod streams;
 pub mod to_backend;
 pub mod to_client;
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
-
-use hashbrown::HashMap;
 
 use crate::message::Cause;
 use crate::tick::Tick;
@@ -35,6 +33,7 @@ use super::hpack::HpackDecoder;
 use super::output::Output;
 use super::space::Http2Space;
 use super::stream::{Cut, Http2Stream, PartialHead};
+use streams::Streams;
 
 /// Bytes of heads and answers that may wait for the client.
 pub const OUT: usize = 256 * 1024;
@@ -175,24 +174,6 @@ pub trait Role: Sized {
     fn setting(engine: &mut Engine<Self>, name: u16, value: u32) -> Outcome;
 }
 
-/// The hash of a stream's number: there are few streams, so nobody gains by numbers that collide.
-#[derive(Default)]
-struct StreamHasher(u64);
-
-impl Hasher for StreamHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u32(byte.into()));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
 /// One connection.
 pub struct Engine<R: Role> {
     /// What only one of the two ends has.
@@ -213,7 +194,7 @@ pub struct Engine<R: Role> {
     is_encoder_begun: bool,
     /// A head that comes in several frames.
     block: Option<Box<PartialHead>>,
-    streams: HashMap<u32, Http2Stream<R::Arrived>, BuildHasherDefault<StreamHasher>>,
+    streams: Streams<Http2Stream<R::Arrived>>,
     past: VecDeque<(u32, Past)>,
     /// Streams that are [`Past::Early`]; they are not in `streams`, and not in `past` before they end.
     early: VecDeque<EarlyStream>,
@@ -257,7 +238,7 @@ impl<R: Role> Engine<R> {
             decoder: HpackDecoder::new(TABLE),
             is_encoder_begun: false,
             block: None,
-            streams: HashMap::default(),
+            streams: Streams::default(),
             past: VecDeque::new(),
             early: VecDeque::new(),
             last: 0,
@@ -304,10 +285,10 @@ impl<R: Role> Engine<R> {
         let mut waiting = std::mem::take(&mut self.waiting);
         let streams = &mut self.streams;
         waiting.sort_unstable_by_key(|id| {
-            streams.get(id).map(|stream| stream.priority.rank(stream.served, *id))
+            streams.get(*id).map(|stream| stream.priority.rank(stream.served, *id))
         });
         for id in waiting.drain(..) {
-            if let Some(stream) = streams.get_mut(&id) {
+            if let Some(stream) = streams.get_mut(id) {
                 stream.wake();
             }
         }

@@ -13,7 +13,7 @@ impl<R: Role> Engine<R> {
     /// # Errors
     /// The stream was cut.
     pub fn send_head(&mut self, id: u32, ends: bool, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), Cut> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
         if let Some(cut) = stream.cut {
             return Err(cut);
         }
@@ -35,7 +35,7 @@ impl<R: Role> Engine<R> {
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Poll<Result<(), Cut>> {
         let has_room = self.out.len() < self.space.room(OUT, self.limits.memory);
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(Ok(())) };
+        let Some(stream) = self.streams.get_mut(id) else { return Poll::Ready(Ok(())) };
         if let Some(cut) = stream.cut {
             return Poll::Ready(Err(cut));
         }
@@ -79,7 +79,7 @@ impl<R: Role> Engine<R> {
             .send_window
             .room()
             .min(self.space.room(OUT, self.limits.memory).saturating_sub(self.out.len()));
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.cut.is_none()) else {
+        let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.cut.is_none()) else {
             return false;
         };
         if shared.min(stream.send.room()) < most {
@@ -116,7 +116,7 @@ impl<R: Role> Engine<R> {
     pub fn poll_room(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<usize, Cut>> {
         let backlog = self.out.len();
         let most = self.space.room(OUT, self.limits.memory);
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Pending };
+        let Some(stream) = self.streams.get_mut(id) else { return Poll::Pending };
         if let Some(cut) = stream.cut {
             return Poll::Ready(Err(cut));
         }
@@ -139,18 +139,18 @@ impl<R: Role> Engine<R> {
     /// True when we have sent its last frame.
     #[must_use]
     pub fn is_finished_stream(&self, id: u32) -> bool {
-        self.streams.get(&id).is_none_or(|stream| stream.finished)
+        self.streams.get(id).is_none_or(|stream| stream.finished)
     }
 
     /// True when it is its client that a stream waits for, and not its turn: a window is used up.
     #[must_use]
     pub fn is_client_slow(&self, id: u32) -> bool {
-        self.send_window.room() == 0 || self.streams.get(&id).is_some_and(|stream| stream.send.room() == 0)
+        self.send_window.room() == 0 || self.streams.get(id).is_some_and(|stream| stream.send.room() == 0)
     }
 
     /// Appends a part of a body, of which [`Engine::poll_room`] has said that it may be sent. `ends`: it is the last one.
     pub fn send_data(&mut self, id: u32, mut bytes: &[u8], ends: bool) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.cut.is_none()) else { return };
+        let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.cut.is_none()) else { return };
         stream.finished = ends;
         stream.send.take(bytes.len());
         stream.turn.1 += bytes.len();

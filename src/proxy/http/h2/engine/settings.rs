@@ -35,8 +35,8 @@ impl<R: Role> Engine<R> {
         if is_first {
             return Ok(());
         }
-        // They shift the windows of all streams.
-        for _ in 0..=self.streams.len() / 16 {
+        // They shift the windows of all streams, which are looked for in all places.
+        for _ in 0..=self.streams.places() / 16 {
             self.charge(Toll::Settings, now)?;
         }
         Ok(())
@@ -69,6 +69,9 @@ impl<R: Role> Engine<R> {
         }
         let change = i64::from(size) - i64::from(self.peer_window);
         self.peer_window = size;
+        if change == 0 || self.streams.is_empty() {
+            return Ok(());
+        }
         for stream in self.streams.values_mut() {
             stream.send.change(change).map_err(|_| too_large)?;
             if change > 0 {

@@ -122,7 +122,7 @@ impl Engine<ToBackend> {
 
     /// A stream that was just opened asks for a tunnel.
     pub fn make_tunnel(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.arrived.to_tunnel = true;
         }
     }
@@ -130,7 +130,7 @@ impl Engine<ToBackend> {
     /// The next head of an answer, if it is here.
     #[must_use]
     pub fn take_answer(&mut self, id: u32) -> Option<Box<ArrivedAnswer>> {
-        let arrived = &mut self.streams.get_mut(&id)?.arrived;
+        let arrived = &mut self.streams.get_mut(id)?.arrived;
         let answer = arrived.next.take()?;
         arrived.next = arrived.more.pop_front();
         Some(answer)
@@ -146,7 +146,7 @@ impl Engine<ToBackend> {
     /// # Errors
     /// The stream was cut: nothing more comes.
     pub fn poll_answer(&mut self, id: u32, cx: &Context<'_>) -> Poll<Result<(), Cut>> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Pending };
+        let Some(stream) = self.streams.get_mut(id) else { return Poll::Pending };
         if stream.arrived.next.is_some() {
             return Poll::Ready(Ok(()));
         }
@@ -160,13 +160,13 @@ impl Engine<ToBackend> {
     /// How a stream was cut; `None`: it was not.
     #[must_use]
     pub fn cut_of(&self, id: u32) -> Option<Cut> {
-        self.streams.get(&id)?.cut
+        self.streams.get(id)?.cut
     }
 
     /// Appends what is left of an answer's body to `out`, if that is at most `most` bytes and all here, and no trailers follow. False: nothing was
     /// done.
     pub fn take_rest(&mut self, id: u32, out: &mut Vec<u8>, most: usize) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else { return false };
+        let Some(stream) = self.streams.get_mut(id) else { return false };
         let is_whole = stream.ended && stream.cut.is_none() && stream.trailers.is_empty();
         if !is_whole || stream.held.len() > most {
             return false;
@@ -185,7 +185,7 @@ impl Engine<ToBackend> {
     /// True when the backend wants nothing more of a request: its answer is whole, or there will be none.
     #[must_use]
     pub fn is_stopped(&self, id: u32) -> bool {
-        self.streams.get(&id).is_none_or(|stream| stream.finished || stream.cut.is_some())
+        self.streams.get(id).is_none_or(|stream| stream.finished || stream.cut.is_some())
     }
 
     /// Asks the peer whether it is there.
@@ -205,7 +205,7 @@ impl Engine<ToBackend> {
     /// The head of an answer that came whole.
     fn answer(&mut self, id: u32, ends: bool, block: &[u8], now: Tick) -> Outcome {
         let mut answer = self.space.take_answer();
-        let to_head = self.streams.get(&id).is_some_and(|stream| stream.arrived.to_head);
+        let to_head = self.streams.get(id).is_some_and(|stream| stream.arrived.to_head);
         let (changes, form) = (self.decoder.changes(), (ends, to_head));
         let framing = match self.side.repeated.find(block, changes, form, &mut answer.head) {
             Some(framing) => Some(framing),
@@ -221,7 +221,7 @@ impl Engine<ToBackend> {
                 framing
             }
         };
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
         let arrived = &mut stream.arrived;
         let Some(framing) = framing else {
             return self.refuse(id, ErrorCode::PROTOCOL_ERROR, Cause::BadAnswer, now);
@@ -275,7 +275,7 @@ impl Role for ToBackend {
     }
 
     fn reset(engine: &mut Engine<ToBackend>, id: u32, cut: Cut, now: Tick) -> Outcome {
-        let Some(stream) = engine.streams.get_mut(&id) else {
+        let Some(stream) = engine.streams.get_mut(id) else {
             // The two have met on their way: clients that give up are not to spend what the backend has.
             let is_ours = engine.past(id) == Some(Past::Ours);
             return if is_ours { Ok(()) } else { engine.charge(Toll::Unknown, now) };
@@ -292,7 +292,7 @@ impl Role for ToBackend {
 
     fn go_away(engine: &mut Engine<ToBackend>, last: u32, now: Tick) -> Outcome {
         engine.phase = Phase::Leaving(last);
-        let above: Vec<u32> = engine.streams.keys().copied().filter(|id| *id > last).collect();
+        let above: Vec<u32> = engine.streams.ids().filter(|id| *id > last).collect();
         // It has done nothing for them (RFC 9113 §6.8).
         let cut = Cut { code: ErrorCode::REFUSED_STREAM, cause: Cause::BackendClosed, theirs: true };
         for id in above {

@@ -96,7 +96,7 @@ impl Engine<ToClient> {
     /// The request of a stream; once. With it, why the stream is over before anything was done for it.
     #[must_use]
     pub fn take_request(&mut self, id: u32) -> Option<(Box<ArrivedRequest>, Option<Cause>)> {
-        let stream = self.streams.get_mut(&id)?;
+        let stream = self.streams.get_mut(id)?;
         Some((stream.arrived.take()?, stream.cut.map(|cut| cut.cause)))
     }
 
@@ -211,7 +211,7 @@ impl Role for ToClient {
     }
 
     fn reset(engine: &mut Engine<ToClient>, id: u32, cut: Cut, now: Tick) -> Outcome {
-        let toll = match engine.streams.get(&id) {
+        let toll = match engine.streams.get(id) {
             Some(stream) if stream.cut.is_some() => Toll::ResetAgain,
             Some(stream) if stream.has_begun => Toll::Cancel,
             Some(stream) if now.since(stream.opened) >= LATE => Toll::LateReset,

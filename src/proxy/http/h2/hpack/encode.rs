@@ -70,12 +70,16 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     string::<false>(out, value);
 }
 
-/// The same of a line whose value is never the same twice and hardly gets shorter: as it is.
-pub fn plain_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    integer::write(out, UNINDEXED, NAME_BITS, 0);
-    string::<true>(out, name);
-    integer::write(out, 0, 7, value.len());
-    out.extend_from_slice(value);
+/// Bytes of a request's number.
+pub const REQUEST_ID: usize = 32;
+
+/// Appends `x-request-id`. Its value is never the same twice and hardly gets shorter: it goes as it is.
+#[inline]
+pub fn request_id(out: &mut Vec<u8>, id: &[u8; REQUEST_ID]) {
+    /// A literal with a name of its own, that name in the Huffman code, and the length of the value.
+    const NAME: [u8; 12] = *b"\x00\x89\xf2\xb5\x85\xed\x69\x50\x95\x8d\x27\x20";
+    out.extend_from_slice(&NAME);
+    out.extend_from_slice(id);
 }
 
 /// Appends a trailer section: lines with their CRLFs.
@@ -91,26 +95,33 @@ pub fn trailers(out: &mut Vec<u8>, lines: &[u8]) {
 }
 
 /// Appends a pseudo-header field. They stand before all other lines of a block (RFC 9113 §8.3).
+///
+/// A value that the static table does not have goes as it is: it comes once, and to encode and decode it costs more than its bytes do.
 pub fn pseudo(out: &mut Vec<u8>, pseudo: Pseudo, value: &[u8]) {
-    let (first, last) = match pseudo {
-        Pseudo::Authority => (1, 0),
-        Pseudo::Method => (2, 3),
-        Pseudo::Path => (4, 5),
-        Pseudo::Scheme => (6, 7),
-        Pseudo::Status => (8, 14),
-        Pseudo::Protocol => {
+    let (name, whole) = match (pseudo, value) {
+        (Pseudo::Authority, _) => (1, 0),
+        (Pseudo::Method, b"GET") => (2, 2),
+        (Pseudo::Method, b"POST") => (2, 3),
+        (Pseudo::Method, _) => (2, 0),
+        (Pseudo::Path, b"/") => (4, 4),
+        (Pseudo::Path, b"/index.html") => (4, 5),
+        (Pseudo::Path, _) => (4, 0),
+        (Pseudo::Scheme, b"http") => (6, 6),
+        (Pseudo::Scheme, b"https") => (6, 7),
+        (Pseudo::Scheme, _) => (6, 0),
+        // Those that have an index are written by it: see `status`.
+        (Pseudo::Status, _) => (8, 0),
+        (Pseudo::Protocol, _) => {
             out.push(UNINDEXED);
             string::<false>(out, b":protocol");
-            return string::<false>(out, value);
+            return plain(out, value);
         }
     };
-    match (first..=last).find(|&index| has_value(index, value)) {
-        Some(index) => indexed(out, index),
-        None => {
-            integer::write(out, UNINDEXED, NAME_BITS, usize::from(first));
-            string::<false>(out, value);
-        }
+    if whole > 0 {
+        return indexed(out, whole);
     }
+    integer::write(out, UNINDEXED, NAME_BITS, name);
+    plain(out, value);
 }
 
 fn has_value(index: u8, value: &[u8]) -> bool {
@@ -121,6 +132,12 @@ fn has_value(index: u8, value: &[u8]) -> bool {
 #[inline]
 fn indexed(out: &mut Vec<u8>, index: u8) {
     out.push(0x80 | index);
+}
+
+/// A string as it is.
+fn plain(out: &mut Vec<u8>, bytes: &[u8]) {
+    integer::write(out, 0, 7, bytes.len());
+    out.extend_from_slice(bytes);
 }
 
 /// A string (RFC 7541 §5.2), or where `LOWER` its small letters.

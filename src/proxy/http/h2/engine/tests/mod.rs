@@ -250,7 +250,7 @@ fn windows_grow_while_everything_is_taken_and_are_given_back() {
         pair.body(1);
         pair.read();
     }
-    let stream = &pair.engine.streams[&1];
+    let stream = pair.engine.streams.get(1).expect("it is open");
     assert_eq!((stream.receive.size(), pair.engine.receive_window.size()), (400_000, 800_000));
     pair.frame(frame::RST_STREAM, 0, 1, &8u32.to_be_bytes());
     pair.engine.release(1, || Tick(1));
@@ -271,7 +271,7 @@ fn windows_grow_too_where_bytes_come_in_bursts_and_are_taken_before_they_are_use
         pair.body(1);
         pair.read();
     }
-    let stream = &pair.engine.streams[&1];
+    let stream = pair.engine.streams.get(1).expect("it is open");
     assert_eq!((stream.receive.size(), pair.engine.receive_window.size()), (400_000, 800_000));
 }
 
@@ -387,7 +387,10 @@ fn streams_that_say_nothing_of_their_priority_take_turns() {
     let mut sent = [0; 6];
     for _ in 0..60 {
         let mut order: Vec<u32> = pair.engine.waiting.clone();
-        order.sort_by_key(|id| pair.engine.streams[id].priority.rank(pair.engine.streams[id].served, *id));
+        order.sort_by_key(|&id| {
+            let stream = pair.engine.streams.get(id).expect("it is open");
+            stream.priority.rank(stream.served, id)
+        });
         pair.read();
         // Whoever was woken first asks first, and those that were not waiting behind them.
         order.extend(ids.iter().filter(|id| !order.contains(id)).copied().collect::<Vec<_>>());

@@ -276,7 +276,7 @@ impl Play {
             if task.bell.0.swap(0, Ordering::AcqRel) > 0 {
                 task.waits = None;
             }
-            let stream = &engine.streams[&task.id];
+            let stream = engine.streams.get(task.id).expect("it has a task");
             let Some(waits) = task.waits else { continue };
             // Nobody waits for what is there.
             assert!(stream.cut.is_none(), "a stream that was cut wakes its task");

@@ -106,7 +106,7 @@ fn outcome(pair: &mut Pair, id: u32, block: &[u8]) -> String {
         request.framing,
         head.fields(),
         head.authority().escape_ascii().to_string(),
-        pair.engine.streams[&id].priority,
+        pair.engine.streams.get(id).expect("it is open").priority,
     );
     pair.answer(id);
     text

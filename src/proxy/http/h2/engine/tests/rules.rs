@@ -191,6 +191,24 @@ fn the_first_thing_is_the_preface_and_then_settings() {
     assert_eq!(pair.ended_with(), Some(ErrorCode::PROTOCOL_ERROR), "an answer to nothing");
 }
 
+/// SETTINGS make as much work as there are places for streams, many of which may be free.
+#[test]
+fn settings_cost_what_it_takes_to_go_through_all_places() {
+    let mut pair = Pair::greeted_by(EngineLimits { streams: 200, ..LIMITS });
+    let ids: Vec<u32> = (1..400).step_by(2).collect();
+    ids.iter().for_each(|&id| pair.ask(id, true, &[]));
+    ids[1..].iter().for_each(|&id| pair.answer(id));
+    let cost = |pair: &mut Pair| {
+        let before = pair.engine.owes();
+        pair.frame(frame::SETTINGS, 0, 0, b"\0\x04\0\0\0\x0a");
+        pair.engine.owes() - before
+    };
+    let with_many = cost(&mut pair);
+    pair.answer(ids[0]);
+    let with_none = cost(&mut pair);
+    assert!(with_many >= 10 * with_none && with_none > 0, "{with_many} and {with_none}");
+}
+
 #[test]
 fn windows_shift_with_the_settings_and_may_fall_below_zero() {
     let mut pair = Pair::greeted();

@@ -1,6 +1,6 @@
 //! What we write.
 
-use super::super::encode::{field, line, pseudo, status, table_size_zero};
+use super::super::encode::{field, line, pseudo, request_id, status, table_size_zero};
 use super::super::line::Pseudo;
 use super::super::{huffman, statics};
 use super::*;
@@ -44,7 +44,6 @@ fn pseudo_fields_go_by_index_where_they_have_one() {
         (Pseudo::Path, "/index.html", 0x85),
         (Pseudo::Scheme, "http", 0x86),
         (Pseudo::Scheme, "https", 0x87),
-        (Pseudo::Status, "404", 0x8d),
     ] {
         assert_eq!(block(|out| pseudo(out, kind, value.as_bytes())), [byte], "{value}");
     }
@@ -63,6 +62,15 @@ fn pseudo_fields_go_by_index_where_they_have_one() {
             assert!(kind == Pseudo::Protocol || written.len() <= 2 + value.len(), "{name} {value}");
         }
     }
+}
+
+#[test]
+fn the_number_of_a_request_is_the_line_that_anybody_would_write_for_it() {
+    let id = *b"0123456789abcdef0123456789ABCDEF";
+    let written = block(|out| request_id(out, &id));
+    assert_eq!(read(&written), (b"x-request-id".to_vec(), id.to_vec()));
+    let name = block(|out| field(out, b"X-Request-Id", b""));
+    assert_eq!(written[..name.len() - 1], name[..name.len() - 1], "the name is coded as any other");
 }
 
 #[test]
