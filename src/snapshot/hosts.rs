@@ -144,6 +144,8 @@ pub(super) struct OwnHosts {
     served: ServedNames,
     /// What it and the others name, and its place there.
     named: Option<(Arc<NamedHosts>, Place)>,
+    /// One certificate for everybody, and nothing that others name: there is nothing to ask. It is what most configs have.
+    is_alone: bool,
 }
 
 impl OwnHosts {
@@ -154,7 +156,9 @@ impl OwnHosts {
         named: Option<&Arc<NamedHosts>>,
     ) -> OwnHosts {
         let place = |named: &Arc<NamedHosts>| Some((Arc::clone(named), named.place_of(listener)?));
-        OwnHosts { served, named: named.and_then(place) }
+        let named = named.and_then(place);
+        let is_alone = named.is_none() && served.is_one();
+        OwnHosts { served, named, is_alone }
     }
 
     /// Whether it is told apart from others by these.
@@ -190,7 +194,7 @@ impl OwnHosts {
     /// See [`super::Listener::is_misdirected`].
     #[inline]
     pub(super) fn is_misdirected(&self, sni: Option<&str>, authority: &[u8]) -> bool {
-        !sni.is_some_and(|sni| is_for(sni, authority)) && self.is_other(sni, authority)
+        !self.is_alone && !sni.is_some_and(|sni| is_for(sni, authority)) && self.is_other(sni, authority)
     }
 }
 

@@ -41,6 +41,12 @@ impl ServedNames {
         &self.0.all
     }
 
+    /// Whether all clients see the same, whatever they ask for.
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        self.0.all.len() <= 1 && !self.0.refuses
+    }
+
     /// Whether a client that has asked for `sni` (`None`: for no name) has seen the very same certificates as one that asks for `host`:
     /// a name in any case, perhaps with a dot at its end, or an IP address, which nobody can ask for (RFC 6066 §3). Without a port.
     #[must_use]
@@ -155,7 +161,11 @@ impl Chooser {
                     Some(rest) => (&mut wildcard, rest),
                     None => (&mut exact, name.as_str()),
                 };
-                map.entry(name.to_owned()).or_insert_with(Vec::new).push(one.clone());
+                let named: &mut Vec<ServedCertificate> = map.entry(name.to_owned()).or_default();
+                // A certificate may say a name twice.
+                if !named.last().is_some_and(|last| last.is(one)) {
+                    named.push(one.clone());
+                }
             }
             if all.first().is_some_and(|first| first.names() == one.names()) {
                 default.push(one.clone());

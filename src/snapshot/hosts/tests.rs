@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::model::route::HostPattern;
-use crate::config::model::tls::{AlpnProtocol, ListenerTls};
+use crate::config::model::tls::{AlpnProtocol, ListenerTls, UnknownSni};
 use crate::config::model::{
     ClientTimeouts, EventFormat, Forwarded, Http2, Instance, Limits, LogLevel, MetricsConfig, Normalize,
     RouteConfig, ScaleConfig, WatchMode,
@@ -169,6 +169,22 @@ fn a_host_with_another_certificate_belongs_on_another_connection() {
     for sni in [None, Some("unknown.test")] {
         assert_eq!(of(sni, &hosts), ["shop.test", "SHOP.test.", "a.wild.test"], "{sni:?}");
     }
+}
+
+/// Where there is one certificate for all and no other listener, nobody looks who is asked for.
+#[test]
+fn with_one_certificate_for_everybody_no_host_is_misdirected_unless_others_are_refused() {
+    let hosts = ["first.test", "other.test", "10.0.0.1", "[::1]:443", "a b"];
+    let mut all = [secured("public", &[&["first.test"]], &["first.test"])];
+    for sni in [None, Some("first.test"), Some("other.test")] {
+        assert_eq!(misdirected(&snapshot(&all).listeners[0], sni, &hosts), NONE, "{sni:?}");
+    }
+    // Over a handshake of its own each of the others would have been refused.
+    let refusing =
+        ListenerTls { unknown_sni: UnknownSni::Refuse, ..(**all[0].tls.as_ref().expect("TLS")).clone() };
+    all[0].tls = Some(Arc::new(refusing));
+    let snapshot = snapshot(&all);
+    assert_eq!(misdirected(&snapshot.listeners[0], Some("first.test"), &hosts), hosts[1..]);
 }
 
 #[test]

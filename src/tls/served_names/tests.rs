@@ -87,6 +87,22 @@ fn names_that_are_shown_the_same_certificates_are_the_same_and_no_others() {
     }
 }
 
+#[test]
+fn a_certificate_that_says_a_name_twice_is_shown_once_and_the_same_for_its_other_names() {
+    let served = ServedNames::new(&identities(&[&["a.test", "a.test", "c.test"], &["b.test"]]));
+    assert!(served.is_same(Some("a.test"), "c.test") && served.is_same(Some("c.test"), "a.test"));
+    assert!(served.is_same(Some("a.test"), "unknown.test") && !served.is_same(Some("a.test"), "b.test"));
+}
+
+#[test]
+fn one_certificate_is_shown_to_all_unless_others_are_refused() {
+    let one = identities(&[&["a.test", "*.b.test"]]);
+    assert!(ServedNames::new(&one).is_one());
+    assert!(!ServedNames::new(&identities(&[&["a.test"], &["b.test"]])).is_one());
+    let refusing = ServedNames(Arc::new(Chooser { refuses: true, ..Chooser::new(&one) }));
+    assert!(!refusing.is_one());
+}
+
 /// What is heard of a client that asks for `name` and offers `protocols`, and what is agreed on.
 fn heard(server: &Arc<ServerConfig>, name: &str, protocols: &[&str]) -> (Option<Box<str>>, Option<Vec<u8>>) {
     let mut config = ClientConfig::builder_with_provider(provider())
