@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::chain::{Destiny, HeaderChange, HeaderPair, Side};
 use crate::config::model::route::Action;
 use crate::config::model::{HostHeader, SampleRequest};
-use crate::message::{Cause, Framing, Head};
+use crate::message::{Cause, ClientAddress, Framing, Head};
 use crate::proxy::http::h1::edit::RequestEdits;
 use crate::proxy::http::h1::write::{self, About, Host};
 use crate::proxy::http::hash_key::{Sender, hash_key};
@@ -99,9 +99,10 @@ impl SampleSent<'_> {
     /// The head for a backend, before the route has the last word.
     fn written(&self, head: &Head, host: &HostHeader) -> Vec<u8> {
         let SampleSent { listener, request, sender, client, .. } = *self;
+        let from = ClientAddress::new(request.from, 0);
         let about = About {
             kind: listener.config.forwarded,
-            client: Some(request.from),
+            client: Some(&from),
             trusted: sender.trusted,
             real_ip: client.filter(|_| listener.config.x_real_ip),
             scheme: scheme(request.is_tls),

@@ -61,6 +61,13 @@ impl ClientAddress {
         self.text.get(..usize::from(self.ip_length)).filter(|text| !text.is_empty())
     }
 
+    /// The address without the port, as text, which is as much of the array as the number beside it says; `None` for IPv6.
+    #[must_use]
+    #[inline]
+    pub fn ip_front(&self) -> Option<(&[u8; TEXT], usize)> {
+        (self.ip_length != 0).then_some((&self.text, usize::from(self.ip_length)))
+    }
+
     /// Address and port as text, which is as much of the array as the number beside it says; `None` for IPv6.
     #[must_use]
     #[inline]
@@ -88,6 +95,7 @@ mod tests {
             let ip = if mapped { address.to_ipv6_mapped().into() } else { address.into() };
             let client = ClientAddress::new(ip, port);
             prop_assert_eq!(client.ip_text().map(<[u8]>::to_vec), Some(address.to_string().into_bytes()));
+            prop_assert_eq!(client.ip_front().map(|(text, length)| &text[..length]), client.ip_text());
             let whole = client.text().map(|(text, length)| text[..length].to_vec());
             prop_assert_eq!(whole, Some(format!("{address}:{port}").into_bytes()));
             prop_assert_eq!((client.ip, client.port), (ip, port));
@@ -99,6 +107,6 @@ mod tests {
         let longest = ClientAddress::new([255; 4].into(), u16::MAX);
         assert_eq!(longest.text().map(|(text, length)| &text[..length]), Some(&b"255.255.255.255:65535"[..]));
         let v6 = ClientAddress::new([1; 16].into(), 5);
-        assert_eq!((v6.ip_text(), v6.text()), (None, None));
+        assert_eq!((v6.ip_text(), v6.ip_front(), v6.text()), (None, None, None));
     }
 }

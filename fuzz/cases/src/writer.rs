@@ -1,9 +1,10 @@
 //! What goes on is what came: a written head reads as the parsed one, without what must stay behind.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
 use evenkeel::config::model::Forwarded;
-use evenkeel::message::{Framing, Head, Version};
+use evenkeel::message::{ClientAddress, Framing, Head, Version};
 use evenkeel::proxy::http::h1::write::{self, About, Host, Persistence};
 
 use crate::ours::{self, ADDED, HEADERS, Side, Whole};
@@ -14,9 +15,9 @@ use crate::strict::{self, Field};
 pub(crate) const HOST: &str = "backend:1";
 
 /// What a backend is told about a client by default.
-pub(crate) const ABOUT: About<'_> = About {
+pub(crate) static ABOUT: LazyLock<About<'static>> = LazyLock::new(|| About {
     kind: Forwarded::XForwarded,
-    client: Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))),
+    client: Some(&CLIENT),
     trusted: false,
     real_ip: None,
     scheme: "http",
@@ -24,7 +25,11 @@ pub(crate) const ABOUT: About<'_> = About {
     id: 0xab,
     retry: 0,
     trace: None,
-};
+});
+static CLIENT: LazyLock<ClientAddress> =
+    LazyLock::new(|| ClientAddress::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), 4711));
+static OTHER: LazyLock<ClientAddress> =
+    LazyLock::new(|| ClientAddress::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 4711));
 
 /// Most lines that the head of an answer is read with.
 const ANSWER_HEADERS: usize = 512;
@@ -73,13 +78,13 @@ pub fn head_writer(bytes: &[u8]) {
     };
     let client = match choice >> 3 & 3 {
         0 | 3 => ABOUT.client,
-        1 => Some(IpAddr::V6(Ipv6Addr::LOCALHOST)),
+        1 => Some(&*OTHER),
         _ => None,
     };
     let certificate = if bit(7) { &b"Client-Cert: :MAA=:\r\n"[..] } else { b"" };
     request(
         bytes,
-        &About { kind, client, certificate, trusted: bit(2), ..ABOUT },
+        &About { kind, client, certificate, trusted: bit(2), ..*ABOUT },
         bit(6).then_some(&b"websocket"[..]),
     );
 }

@@ -89,14 +89,14 @@ impl<'a> IncomingRequest<'a> {
 /// What backends are told about the client.
 #[inline(always)]
 pub fn about<'a>(
-    &IncomingRequest { listener, head, .. }: &IncomingRequest<'_>,
+    &IncomingRequest { listener, head, peer, .. }: &IncomingRequest<'a>,
     sender: &Sender,
     secured: Option<&'a Secured>,
     record: &Record,
 ) -> About<'a> {
     About {
         kind: listener.config.forwarded,
-        client: sender.peer,
+        client: peer.client.as_ref(),
         trusted: sender.trusted,
         real_ip: if listener.config.x_real_ip { real_ip(listener, head, sender) } else { None },
         scheme: if secured.is_some() { "https" } else { "http" },

@@ -10,7 +10,7 @@ use crate::cache::{
     is_condition,
 };
 use crate::config::model::Forwarded;
-use crate::message::{Cause, Head, Record};
+use crate::message::{Cause, ClientAddress, Head, Record};
 use crate::net::now;
 use crate::proxy::http::call::Call;
 use crate::proxy::http::forward::forward;
@@ -129,6 +129,7 @@ async fn run(background: Background) {
     let mut edge = MemoryEdge::default();
     let body = RequestBody::Empty;
     let target = &destination.target;
+    let client = peer.map(|address| ClientAddress::new(address, 0));
     let mut forwarding = Forwarding {
         ctx: &ctx,
         target,
@@ -142,7 +143,7 @@ async fn run(background: Background) {
         upgrade: None,
         about: About {
             kind,
-            client: peer,
+            client: client.as_ref(),
             trusted: peer.is_some_and(|peer| here.trusts(peer)),
             real_ip: None,
             scheme: if is_https { "https" } else { "http" },

@@ -7,7 +7,9 @@
 use std::net::IpAddr;
 
 use crate::config::model::Forwarded;
-use crate::message::{Fields, Framing, Head, HeaderField, Span, TraceContext, Version, status};
+use crate::message::{
+    ClientAddress, Fields, Framing, Head, HeaderField, Span, TraceContext, Version, status,
+};
 
 use super::digits::{push_number, push_peer};
 use super::nominated::Nominated;
@@ -25,7 +27,7 @@ pub struct About<'a> {
     /// By which headers.
     pub kind: Forwarded,
     /// The peer's address; `None` on a unix socket.
-    pub client: Option<IpAddr>,
+    pub client: Option<&'a ClientAddress>,
     /// The peer may speak for the client: what it sent is kept.
     pub trusted: bool,
     /// The client's address for `X-Real-IP`; `None`: nothing is added.
@@ -303,9 +305,17 @@ fn add_retry(out: &mut Vec<u8>, retry: u8) {
 
 /// What ends nearly every request: nothing that the client said about itself stands, and there is no certificate.
 fn add_common_about(out: &mut Vec<u8>, head: &Head, about: &About<'_>, span: Option<u64>) {
-    if let Some(address) = about.client {
+    if let Some(client) = about.client {
         out.extend_from_slice(b"X-Forwarded-For: ");
-        push_peer(out, address);
+        match client.ip_front() {
+            Some((text, length)) => {
+                // A copy of fixed size costs less than one of the right size.
+                let end = out.len() + length;
+                out.extend_from_slice(text);
+                out.truncate(end);
+            }
+            None => push_peer(out, client.ip),
+        }
         out.extend_from_slice(b"\r\n");
     }
     let authority = head.authority();
@@ -416,11 +426,11 @@ fn add_merged(
             out.extend_from_slice(theirs);
         }
     }
-    if let Some(address) = about.client {
+    if let Some(client) = about.client {
         if out.len() > value {
             out.extend_from_slice(b", ");
         }
-        ours(out, address);
+        ours(out, client.ip);
     }
     if out.len() == value {
         out.truncate(start);

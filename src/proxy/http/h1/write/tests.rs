@@ -1,10 +1,12 @@
 //! Heads as they are written.
 
+use std::sync::LazyLock;
+
 use super::*;
 
-const ABOUT: About<'_> = About {
+static ABOUT: LazyLock<About<'static>> = LazyLock::new(|| About {
     kind: Forwarded::XForwarded,
-    client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
+    client: Some(client("192.0.2.7")),
     trusted: false,
     real_ip: None,
     scheme: "http",
@@ -12,7 +14,11 @@ const ABOUT: About<'_> = About {
     id: 0xab,
     retry: 0,
     trace: None,
-};
+});
+
+fn client(text: &str) -> &'static ClientAddress {
+    Box::leak(Box::new(ClientAddress::new(text.parse().expect("an address"), 4711)))
+}
 
 fn written(text: &str, about: &About<'_>, upgrade: Option<&[u8]>) -> String {
     let mut head = Head::new();
@@ -56,8 +62,8 @@ fn the_common_end_says_what_the_merged_one_says() {
             .expect("valid");
         for scheme in ["http", "https"] {
             for client in [None, Some("192.0.2.7"), Some("::ffff:192.0.2.7"), Some("2001:db8::1")] {
-                let client = client.map(|text| text.parse().expect("an address"));
-                let about = About { client, scheme, ..ABOUT };
+                let client = client.map(self::client);
+                let about = About { client, scheme, ..*ABOUT };
                 let (mut common, mut merged) = (Vec::new(), Vec::new());
                 add_common_about(&mut common, &head, &about, Some(5));
                 add_about(&mut merged, &head, &about, Some(5));
@@ -95,7 +101,7 @@ fn what_a_client_says_about_itself_is_replaced_in_every_spelling() {
 #[test]
 fn a_trusted_peer_is_believed_and_joined() {
     let text = "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-For: 2.2.2.2\r\nX-Forwarded-Proto: https\r\nX-Request-Id: q\r\n\r\n";
-    let out = written(text, &About { trusted: true, ..ABOUT }, None);
+    let out = written(text, &About { trusted: true, ..*ABOUT }, None);
     assert!(out.contains("X-Forwarded-For: 1.1.1.1, 2.2.2.2, 192.0.2.7\r\n"), "{out}");
     assert!(out.contains("X-Forwarded-Proto: https\r\n") && !out.contains("Proto: http\r\n"), "{out}");
     assert_eq!(out.matches("X-Request-Id").count(), 1, "{out}");
@@ -103,10 +109,10 @@ fn a_trusted_peer_is_believed_and_joined() {
 
 #[test]
 fn rfc_7239_quotes_v6() {
-    let client = Some("2001:db8::1".parse().expect("an address"));
+    let client = Some(client("2001:db8::1"));
     let out = written(
         "GET / HTTP/1.1\r\nHost: x:8\r\n\r\n",
-        &About { kind: Forwarded::Rfc7239, client, ..ABOUT },
+        &About { kind: Forwarded::Rfc7239, client, ..*ABOUT },
         None,
     );
     assert!(out.contains("\r\nForwarded: for=\"[2001:db8::1]\";proto=http;host=\"x:8\"\r\n"), "{out}");
@@ -149,7 +155,7 @@ fn answers_get_date_framing_and_persistence() {
 #[test]
 fn a_retry_says_so_in_place_of_what_came() {
     let text = "GET /a HTTP/1.1\r\nHost: x\r\nRetry-Attempt: 0\r\nA: b\r\n\r\n";
-    let out = written(text, &About { retry: 2, ..ABOUT }, None);
+    let out = written(text, &About { retry: 2, ..*ABOUT }, None);
     assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost: x\r\nA: b\r\nRetry-Attempt: 2\r\n{TAIL}"));
     let out = written(text, &ABOUT, None);
     assert_eq!(out, format!("GET /a HTTP/1.1\r\nHost: x\r\nRetry-Attempt: 0\r\nA: b\r\n{TAIL}"));
@@ -186,11 +192,14 @@ fn x_real_ip_is_ours_unless_a_trusted_peer_has_told_it() {
         out.lines().filter_map(|line| Some(line.strip_prefix("X-Real-IP: ")?.to_owned())).collect()
     };
     assert_eq!(lines(&ABOUT), [""; 0], "a stranger's is not passed on");
-    assert_eq!(lines(&About { real_ip, ..ABOUT }), ["192.0.2.9"]);
-    assert_eq!(lines(&About { real_ip, trusted: true, ..ABOUT }), ["6.6.6.6"]);
-    assert_eq!(lines(&About { trusted: true, ..ABOUT }), ["6.6.6.6"]);
-    let bare =
-        written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { real_ip, kind: Forwarded::Off, ..ABOUT }, None);
+    assert_eq!(lines(&About { real_ip, ..*ABOUT }), ["192.0.2.9"]);
+    assert_eq!(lines(&About { real_ip, trusted: true, ..*ABOUT }), ["6.6.6.6"]);
+    assert_eq!(lines(&About { trusted: true, ..*ABOUT }), ["6.6.6.6"]);
+    let bare = written(
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        &About { real_ip, kind: Forwarded::Off, ..*ABOUT },
+        None,
+    );
     assert!(bare.contains("X-Real-IP: 192.0.2.9\r\n") && !bare.contains("X-Forwarded"), "{bare}");
 }
 
@@ -198,7 +207,7 @@ fn x_real_ip_is_ours_unless_a_trusted_peer_has_told_it() {
 fn a_backend_is_told_the_trace_and_nothing_else_about_it() {
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let lines = format!("Host: x\r\nTraceparent: {parent}\r\nA: b\r\nTracestate: v=1\r\n");
-    let with = |trace| written(&format!("GET / HTTP/1.1\r\n{lines}\r\n"), &About { trace, ..ABOUT }, None);
+    let with = |trace| written(&format!("GET / HTTP/1.1\r\n{lines}\r\n"), &About { trace, ..*ABOUT }, None);
     assert_eq!(with(None), format!("GET / HTTP/1.1\r\n{lines}{TAIL}"), "where nothing is traced");
     let trace = TraceContext { trace: 0xab, parent: 3, span: 0xcd, flags: 3 };
     let own = "traceparent: 00-000000000000000000000000000000ab-00000000000000cd-03\r\n";
@@ -211,12 +220,12 @@ fn a_backend_is_told_the_trace_and_nothing_else_about_it() {
     // Of a trace that has another number than the request, both are told; a trusted peer's own number goes on as it came.
     let other = with(Some(TraceContext { trace: 0xef, ..trace }));
     assert_eq!(other, format!("{said}Tracestate: v=1\r\n{}", tail.replace("00ab-", "00ef-")));
-    let trusted = About { trace: Some(trace), trusted: true, ..ABOUT };
+    let trusted = About { trace: Some(trace), trusted: true, ..*ABOUT };
     let numbered = written("GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", &trusted, None);
     assert!(
         numbered.ends_with(&format!("\r\n{own}\r\n")) && numbered.contains("X-Request-Id: mine\r\n"),
         "{numbered}"
     );
-    let plain = written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { trace: Some(trace), ..ABOUT }, None);
+    let plain = written("GET / HTTP/1.1\r\nHost: x\r\n\r\n", &About { trace: Some(trace), ..*ABOUT }, None);
     assert_eq!(plain, format!("GET / HTTP/1.1\r\nHost: x\r\n{tail}"));
 }
