@@ -30,7 +30,7 @@ class Scenario:
 
     def __init__(
         self, name, client=(), backend=(), tls=False, routes=0, limited=False, guarded=False, cache="", top="",
-        instructions=(2_000, 8_000), calls=(320, 1_920),
+        multiplexes=False, instructions=(2_000, 8_000), calls=(320, 1_920),
     ):
         self.name = name
         self.client = list(client)
@@ -41,6 +41,8 @@ class Scenario:
         self.guarded = guarded
         self.cache = cache
         self.top = top
+        # The backend is asked over HTTP/2.
+        self.multiplexes = multiplexes
         # Multiples of a wave, 16 if `client` doesn't say otherwise: the last one is as full as the others.
         self.instructions = instructions
         self.calls = calls
@@ -72,6 +74,11 @@ SCENARIOS = [
     Scenario(
         "h2-1", tls=True, client=["--connections", "64", "--streams", "1", "--body", "13"], backend=["--body", "13"],
         instructions=(1_920, 8_000), calls=(640, 10_240),
+    ),
+    # HTTP/2 on both sides. The backend writes the answers of a turn together, as those do that speak it.
+    Scenario(
+        "h2-h2", tls=True, client=["--connections", "32", "--streams", "32", "--body", "13"], multiplexes=True,
+        instructions=(4_096, 12_288), calls=(4_096, 20_480),
     ),
 ]
 
@@ -115,6 +122,17 @@ listeners:
     bind: 127.0.0.1:0
     protocol: {protocol}
     routes: [{{target: measured, cache: {cache}}}]
+"""
+
+# An evenkeel that answers by itself.
+ANSWERING = """\
+workers: 1
+listeners:
+  answering:
+    bind: 127.0.0.1:0
+    protocol: http
+    http2: on
+    routes: [{respond: {status: 200, body: xxxxxxxxxxxxx}}]
 """
 
 TLS = "tls: {cert_file: cert.pem, cert_key: key.pem}"
@@ -218,10 +236,12 @@ class Lab:
 
         `pids` tells which process is evenkeel: a counter may be its parent.
         """
-        with Process([self.rig, "backend", *scenario.backend], "stdout") as backend:
-            port = backend.wait_for(r":(\d+)$")[1]
+        with self.backend(scenario) as backend:
+            found = backend.wait_for(r"listening \S*:(\d+) |:(\d+)$")
+            port = found[1] or found[2]
             config = self.folder / f"{scenario.name}.yaml"
             tls = (TLS_ASKING if scenario.routes else TLS) if scenario.tls else ""
+            tls += "\n    upstream_protocol: h2" if scenario.multiplexes else ""
             protocol = "https" if scenario.tls else "http"
             text = ROUTED if scenario.routes else CACHED if scenario.cache else CONFIG
             config.write_text(
@@ -244,6 +264,13 @@ class Lab:
                     raise Failure("evenkeel does not end at SIGINT:\n" + proxy.tail()) from None
                 if code != 0:
                     raise Failure(f"evenkeel ended with {code}:\n" + proxy.tail())
+
+    def backend(self, scenario):
+        if not scenario.multiplexes:
+            return Process([self.rig, "backend", *scenario.backend], "stdout")
+        config = self.folder / "answering.yaml"
+        config.write_text(ANSWERING)
+        return Process([self.evenkeel, "--config", config], "stderr", cwd=self.folder, env=environment())
 
     def drive(self, scenario, address, requests):
         tls = ["--tls", self.folder / "cert.pem"] if scenario.tls else []

@@ -3,7 +3,7 @@
 use std::task::{Context, Poll};
 
 use crate::message::{Cause, Framing, Head};
-use crate::net::{FreeList, Piece};
+use crate::net::{FreeList, Piece, now};
 use crate::proxy::head_buffers::HeadBuffer;
 use crate::proxy::http::body::BodySource;
 use crate::proxy::http::h2::code::ErrorCode;
@@ -12,6 +12,7 @@ use crate::proxy::http::h2::hpack::{EncodedLines, encode};
 use crate::proxy::http::h2::stream_bytes::StreamBytes;
 use crate::proxy::http::request_body::RequestBody;
 use crate::proxy::http::upstream::session::StreamPlace;
+use crate::tick::Tick;
 
 use super::http2_head;
 use super::sending::{SendEnd, SendState};
@@ -37,6 +38,10 @@ pub(super) struct Http2Call {
     is_blocked: bool,
     unsendable: bool,
     written: u64,
+    /// When its stream was opened.
+    opened: Tick,
+    /// When the latest head of its answer came.
+    heard: Tick,
     /// How the body of the answer is framed, once its head was taken.
     framing: Framing,
     content: u64,
@@ -65,6 +70,8 @@ impl Http2Call {
             is_blocked: false,
             unsendable: false,
             written: 0,
+            opened: Tick::ZERO,
+            heard: Tick::ZERO,
             framing: Framing::None,
             content: 0,
             is_done: false,
@@ -104,7 +111,8 @@ impl Http2Call {
         let write = |out: &mut Vec<u8>, lines: &mut EncodedLines| {
             http2_head::write_connect(out, &head, scheme, lines)
         };
-        if !self.place.open(false, false, write) {
+        self.opened = now();
+        if !self.place.open(false, false, self.opened, write) {
             return Poll::Ready(Some(SendEnd::Refused));
         }
         self.place.session().engine().make_tunnel(self.place.id());
@@ -179,8 +187,10 @@ impl Http2Call {
         if let Some(head) = self.head.take() {
             let ends = matches!(self.body.framing(), Framing::None | Framing::Length(0));
             let scheme = self.scheme;
-            if !self.place.open(ends, self.to_head, |out, lines| http2_head::write(out, &head, scheme, lines))
-            {
+            let write =
+                |out: &mut Vec<u8>, lines: &mut EncodedLines| http2_head::write(out, &head, scheme, lines);
+            self.opened = now();
+            if !self.place.open(ends, self.to_head, self.opened, write) {
                 return Poll::Ready(SendEnd::Refused);
             }
             self.written += head.len() as u64;
@@ -267,7 +277,7 @@ impl Http2Call {
         let mut engine = self.place.session().engine();
         if let Some(mut answer) = engine.take_answer(self.place.id()) {
             std::mem::swap(head, &mut answer.head);
-            self.framing = answer.framing;
+            (self.framing, self.heard) = (answer.framing, answer.head_read);
             engine.return_answer(answer);
             if let Some(accept) = &self.accept
                 && (200..300).contains(&head.status)
@@ -282,6 +292,18 @@ impl Http2Call {
             Some(cut) if !cut.theirs => Err(cut.cause),
             _ => Ok(false),
         }
+    }
+
+    /// When its stream was opened.
+    #[inline]
+    pub(super) fn opened(&self) -> Tick {
+        self.opened
+    }
+
+    /// When the head that was taken last had come.
+    #[inline]
+    pub(super) fn heard(&self) -> Tick {
+        self.heard
     }
 
     /// The final head was taken: how its body is framed.

@@ -126,9 +126,13 @@ struct Parts<'t> {
 impl<'t> Parts<'t> {
     #[inline]
     fn of(text: &'t [u8]) -> Parts<'t> {
-        let (line, lines) = split_line(text);
-        let (method, line) = split_at(line.trim_ascii_end(), b' ');
-        let (path, _) = split_at(line, b' ');
+        let (method, rest) = match text.strip_prefix(b"GET ") {
+            Some(rest) => (&text[..3], rest),
+            None => split_at(text, b' '),
+        };
+        let (path, rest) = split_at(rest, b' ');
+        // It was written here: no path has a blank, and mostly this is what follows.
+        let lines = rest.strip_prefix(b"HTTP/1.1\r\n").unwrap_or_else(|| split_line(rest).1);
         Parts { method, path, lines }
     }
 }

@@ -165,7 +165,10 @@ impl Call {
         let Some((written, polled)) = self.carrier.send(cx) else { return Ok(()) };
         if written != self.written {
             if self.written == 0 {
-                self.sent = now();
+                self.sent = match &self.carrier {
+                    CallCarrier::Http1(_) => now(),
+                    CallCarrier::Http2(call) => call.opened(),
+                };
             }
             self.written = written;
             self.deadline.clear();
@@ -198,8 +201,9 @@ impl Call {
             match self.carrier.take_head(head) {
                 Ok(false) => {}
                 Ok(true) => {
-                    if let CallCarrier::Http2(_) = self.carrier {
-                        self.note_heard();
+                    if let CallCarrier::Http2(call) = &self.carrier {
+                        let heard = call.heard();
+                        self.note_heard(heard);
                     }
                     let judged = self.judge(head, to_head);
                     return Poll::Ready(judged.map_err(|cause| self.silence(cause)));
@@ -220,10 +224,10 @@ impl Call {
         }
     }
 
-    /// A head came by a connection that somebody else reads.
+    /// A head has come by a connection that somebody else reads: when it came, and not when its turn was here.
     #[inline(never)]
-    fn note_heard(&mut self) {
-        self.read = now();
+    fn note_heard(&mut self, at: Tick) {
+        self.read = at;
         if !self.answered {
             self.answered = true;
             self.first_byte = self.read;

@@ -51,12 +51,14 @@ pub struct ArrivedAnswer {
     pub head: Head,
     /// How the length of its body is known.
     pub framing: Framing,
+    /// When its head was complete.
+    pub head_read: Tick,
 }
 
 impl Default for ArrivedAnswer {
     /// One to be filled in.
     fn default() -> ArrivedAnswer {
-        ArrivedAnswer { head: Head::new(), framing: Framing::None }
+        ArrivedAnswer { head: Head::new(), framing: Framing::None, head_read: Tick::ZERO }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::proxy::http::h2::hpack::EncodedLines;
 use crate::proxy::http::h2::stream_bytes::OnStream;
 use crate::proxy::http::h2::writer_bell::WriterBell;
 use crate::targets::Backend;
+use crate::tick::Tick;
 
 use super::waiting::PlaceSeekers;
 
@@ -166,15 +167,16 @@ impl StreamPlace {
         self.is_first
     }
 
-    /// Opens its stream, as [`Engine::ask`] does. False: the connection takes no more.
+    /// Opens its stream now, as [`Engine::ask`] does. False: the connection takes no more.
     pub fn open(
         &mut self,
         ends: bool,
         to_head: bool,
+        now: Tick,
         encode: impl FnOnce(&mut Vec<u8>, &mut EncodedLines),
     ) -> bool {
         if self.id == 0
-            && let Some(id) = self.session.engine().ask(ends, to_head, now(), encode)
+            && let Some(id) = self.session.engine().ask(ends, to_head, now, encode)
         {
             self.id = id;
             self.session.given.set(self.session.given.get() - 1);

@@ -226,7 +226,7 @@ impl Engine<ToBackend> {
         let Some(framing) = framing else {
             return self.refuse(id, ErrorCode::PROTOCOL_ERROR, Cause::BadAnswer, now);
         };
-        answer.framing = framing;
+        (answer.framing, answer.head_read) = (framing, now);
         let status = answer.head.status;
         let is_final = status >= 200;
         arrived.is_final = is_final;

@@ -90,7 +90,7 @@ const PING: (u8, u8) = (frame::PING, 0);
 async fn a_silent_connection_is_asked_after_and_one_that_does_not_answer_is_over() {
     let mut wire = Wire::new().await;
     let mut place = wire.session.place().expect("a place");
-    assert!(place.open(true, false, |out, _| out.push(0x82)));
+    assert!(place.open(true, false, now(), |out, _| out.push(0x82)));
     assert!(wire.turn().await.is_pending());
     assert_eq!(wire.told(), [(frame::HEADERS, 5)]);
     assert!(wire.after(29).await.is_pending());
@@ -108,7 +108,7 @@ async fn a_silent_connection_is_asked_after_and_one_that_does_not_answer_is_over
 async fn one_that_has_nothing_to_say_for_long_is_not_asked_all_the_time() {
     let mut wire = Wire::new().await;
     let mut place = wire.session.place().expect("a place");
-    assert!(place.open(true, false, |out, _| out.push(0x82)));
+    assert!(place.open(true, false, now(), |out, _| out.push(0x82)));
     assert!(wire.turn().await.is_pending());
     wire.told();
     assert!(wire.after(31).await.is_pending());
