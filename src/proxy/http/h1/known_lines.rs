@@ -1,7 +1,7 @@
 //! Header lines of requests that came lately. A program says the same behind each of its request lines, in the same bytes: those lines need be read
 //! once.
 //!
-//! Invariants. There are no places, or [`PLACES`]; what has a place by its last bytes has no other. `run` is empty, or it is all lines of a request of
+//! Invariants. There are no places, or `PLACES`; what has a place by its last bytes has no other. `run` is empty, or it is all lines of a request of
 //! HTTP/1.1 for a path, which stood between its first line and the empty one, `host` is its authority there, and [`parse`] found nothing wrong with
 //! them. What it finds depends on no byte before, so whoever comes upon the same bytes between such a line and an empty one, at the end of what has
 //! come, may take the same lines.
