@@ -43,16 +43,24 @@ pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
 }
 
 /// The same of what takes most of the usual time by itself, on a machine that has nothing else to do.
+pub fn eventually_within(patience: Duration, what: &str, condition: impl FnMut() -> bool) {
+    assert!(comes_within(patience, condition), "not in time: {what}");
+}
+
+/// Whether `condition` comes to hold in this time, where a test can begin again.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that waits by polling; there is no runtime here"
 )]
-pub fn eventually_within(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+pub fn comes_within(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < patience, "not in time: {what}");
+        if start.elapsed() >= patience {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(2));
     }
+    true
 }
 
 /// Sets a flag when it is dropped, also by a test that fails: whoever goes on until then ends.
