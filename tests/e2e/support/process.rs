@@ -58,6 +58,8 @@ impl Process {
         std::fs::write(folder.path().join("evenkeel.yaml"), whole(config)).unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec \"$0\" \"$1\" - <\"$2\"", env!("CARGO_BIN_EXE_evenkeel")]);
+        // What such a config names is looked for where the process stands.
+        shell.current_dir(folder.path());
         Process::begin(shell, folder, listeners)
     }
 
