@@ -2,7 +2,7 @@
 //! installs it.
 
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -14,6 +14,7 @@ use fake_backend::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::port::Reserved;
 use super::{Client, eventually};
 
 /// Ends its child with itself: the test may be killed.
@@ -28,8 +29,8 @@ pub struct Etcd {
 
 struct Member {
     name: String,
-    client: u16,
-    peer: u16,
+    client: Reserved,
+    peer: Reserved,
     process: Option<Leashed>,
 }
 
@@ -39,18 +40,23 @@ struct Leashed {
     pid: u32,
 }
 
+/// Why a test has failed may be said there.
+#[expect(clippy::print_stderr, reason = "nobody else shows it")]
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (0..self.members.len())
+                .for_each(|number| eprintln!("what etcd m{number} has logged:\n{}", self.log(number)));
+        }
+    }
+}
+
 impl Drop for Leashed {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).stderr(Stdio::null()).status();
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }
-}
-
-/// Two ports that nobody has at this moment.
-fn ports() -> [u16; 2] {
-    let bound = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-    bound.map(|socket| socket.local_addr().unwrap().port())
 }
 
 /// Whether there is one. Says so if there is none.
@@ -76,26 +82,21 @@ impl Etcd {
     }
 
     fn launch(count: usize, tls: bool) -> Etcd {
-        let mut said = String::new();
-        for _ in 0..5 {
-            let members = (0..count).map(|number| {
-                let [client, peer] = ports();
-                Member { name: format!("m{number}"), client, peer, process: None }
-            });
-            let mut etcd = Etcd { folder: TempDir::new().unwrap(), members: members.collect(), tls };
-            if tls {
-                etcd.write_certificates();
-            }
-            for number in 0..count {
-                etcd.begin(number);
-            }
-            // A port may have been taken by somebody else meanwhile.
-            if etcd.is_up() {
-                return etcd;
-            }
-            said = etcd.log(0);
+        let members = (0..count).map(|number| Member {
+            name: format!("m{number}"),
+            client: Reserved::new(),
+            peer: Reserved::new(),
+            process: None,
+        });
+        let mut etcd = Etcd { folder: TempDir::new().unwrap(), members: members.collect(), tls };
+        if tls {
+            etcd.write_certificates();
         }
-        panic!("etcd does not start: {said}");
+        for number in 0..count {
+            etcd.begin(number);
+        }
+        etcd.comes_up();
+        etcd
     }
 
     fn write_certificates(&self) {
@@ -121,11 +122,12 @@ impl Etcd {
 
     /// Starts a member that is not there, with what it had.
     pub fn begin(&mut self, number: usize) {
-        let all = self.members.iter().map(|one| format!("{}=http://127.0.0.1:{}", one.name, one.peer));
+        let all =
+            self.members.iter().map(|one| format!("{}=http://127.0.0.1:{}", one.name, one.peer.number()));
         let all = all.collect::<Vec<_>>().join(",");
         let Member { name, client, peer, .. } = &self.members[number];
-        let at = format!("{}://127.0.0.1:{client}", self.scheme());
-        let to_peers = format!("http://127.0.0.1:{peer}");
+        let at = format!("{}://127.0.0.1:{}", self.scheme(), client.number());
+        let to_peers = format!("http://127.0.0.1:{}", peer.number());
         let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log"))).unwrap();
         let mut command = Command::new("sh");
         command
@@ -151,22 +153,16 @@ impl Etcd {
         self.members[number].process = Some(Leashed { shell, pid: pid.unwrap() });
     }
 
-    /// Whether all members answer; else one of them has ended.
-    fn is_up(&self) -> bool {
-        let mut is_dead = false;
-        eventually("etcd answers, or has ended", || {
+    /// Waits until all members answer.
+    fn comes_up(&self) {
+        eventually("etcd answers", || {
             let is_answering = |member: &Member| {
-                let address = SocketAddr::from(([127, 0, 0, 1], member.client));
-                TcpStream::connect(address).is_ok()
-            };
-            let has_ended = |member: &Member| {
                 let process = member.process.as_ref().unwrap();
-                !Path::new(&format!("/proc/{}", process.pid)).exists()
+                assert!(Path::new(&format!("/proc/{}", process.pid)).exists(), "etcd has ended");
+                TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], member.client.number()))).is_ok()
             };
-            is_dead = self.members.iter().any(has_ended);
-            is_dead || self.members.iter().all(is_answering)
+            self.members.iter().all(is_answering)
         });
-        !is_dead
     }
 
     /// What a member has logged.
@@ -233,7 +229,7 @@ impl Etcd {
     }
 
     fn ask(&self, what: &str, question: &Value) -> Value {
-        let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], self.members[0].client)));
+        let mut client = Client::connect(SocketAddr::from(([127, 0, 0, 1], self.members[0].client.number())));
         let body = question.to_string();
         let head = format!("POST /v3/{what} HTTP/1.1\r\nHost: e\r\nContent-Length: {}\r\n\r\n", body.len());
         client.send((head + &body).as_bytes());
@@ -242,7 +238,7 @@ impl Etcd {
 
     /// URLs of all members.
     pub fn urls(&self) -> Vec<String> {
-        let url = |member: &Member| format!("{}://127.0.0.1:{}", self.scheme(), member.client);
+        let url = |member: &Member| format!("{}://127.0.0.1:{}", self.scheme(), member.client.number());
         self.members.iter().map(url).collect()
     }
 

@@ -11,6 +11,7 @@ pub mod events;
 pub mod grpc;
 pub mod h2;
 pub mod h2_backend;
+pub mod port;
 pub mod process;
 pub mod terminal;
 pub mod tls;

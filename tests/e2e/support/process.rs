@@ -261,9 +261,18 @@ impl Process {
 }
 
 impl Drop for Process {
+    #[expect(clippy::print_stderr, reason = "why a test has failed is often said there")]
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let said = self.said();
+            eprintln!(
+                "what {} has said last:\n{}",
+                self.folder.path().display(),
+                said[said.len().saturating_sub(30)..].join("\n")
+            );
+        }
     }
 }
 
