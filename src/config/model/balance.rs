@@ -95,7 +95,7 @@ pub enum OwnerMode {
     /// Each node balances over all of them, by what it knows.
     #[default]
     Shared,
-    /// Each backend has a node that prefers it; the others take it when their own are full and they believe it free.
+    /// Each backend has a node that prefers it; the others take it when they believe it free, and their own are full or have had more than their part.
     Soft,
 }
 

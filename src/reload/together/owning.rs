@@ -10,13 +10,13 @@
 //! 4. Nothing moves while a node is in the dark about another one.
 //! 5. Who hears waits for no store: what this node has is said, and others are moved, beside that.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::busy::{self, BusyRow, HeardNodes};
+use super::busy::{self, BusyRow, HeardNodes, LATELY_PARTS};
 use super::moving;
 use super::sharing::Together;
 use crate::cluster::membership::Standing;
@@ -27,11 +27,13 @@ use crate::config::model::OwnerMode;
 use crate::net::now;
 use crate::reload::running::RunningConfig;
 use crate::store::shared::{Committed, Revision, RowChange, RowCondition, Transaction};
-use crate::targets::Target;
 use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
-use crate::targets::sharing::hearing::{HeardCount, turn};
+use crate::targets::sharing::hearing::{HeardCount, are_short, turn};
+use crate::targets::sharing::levelling::{LevelScene, Levelling};
 use crate::targets::sharing::owners::Owners;
 use crate::targets::sharing::stays::Stays;
+use crate::targets::sharing::uses::Uses;
+use crate::targets::{Backend, Target};
 
 /// What is old says nothing any more: that is found out as often as this.
 const TICK: Duration = Duration::from_millis(250);
@@ -65,6 +67,46 @@ struct Turns {
     book: OwnersBook,
     evenings: HashMap<Arc<str>, Evening>,
     evened: Option<Instant>,
+    uses: UseBook,
+}
+
+/// What is remembered of what others say from one time to the next.
+#[derive(Default)]
+struct Hearing {
+    heard: HeardNodes,
+    book: OwnersBook,
+    stays: StayBook,
+    levels: HashMap<Arc<str>, Levelling>,
+}
+
+/// How many requests have begun on the backends of each target lately, where that is to be told.
+#[derive(Default)]
+struct UseBook {
+    targets: HashMap<Arc<str>, Uses>,
+    stays: StayBook,
+}
+
+impl UseBook {
+    /// Looks again; gives what there is to say of it, by target: where requests are short, or almost, and it has looked for long enough. Less than the quarter of a request is
+    /// not worth its bytes.
+    fn look(&mut self, targets: &[Arc<Target>], tick: Duration) -> BTreeMap<String, BTreeMap<String, u32>> {
+        self.stays.look(targets, tick);
+        let mut before = std::mem::take(&mut self.targets);
+        let mut said = BTreeMap::new();
+        for target in targets.iter().filter(|target| is_owned(target) && target.is_levelled()) {
+            let mut uses = before.remove(&target.name).unwrap_or_default();
+            uses.look(target, now());
+            let is_short = self.stays.mean(&target.name).is_none_or(|stay| stay < tick * 3 / 4);
+            if is_short && uses.is_known() {
+                let count = |backend: &Arc<Backend>| (uses.of(backend.id) * LATELY_PARTS) as u32;
+                let counts = target.backends.iter().map(|backend| (backend.name.to_string(), count(backend)));
+                let counts = counts.filter(|(_, count)| f64::from(*count) >= LATELY_PARTS / 4.0);
+                said.insert(target.name.to_string(), counts.collect());
+            }
+            self.targets.insert(Arc::clone(&target.name), uses);
+        }
+        said
+    }
 }
 
 /// How long requests stay on the backends of each target.
@@ -126,14 +168,13 @@ impl RunningConfig {
 
     /// Puts in force what others say, as soon as it is known.
     async fn hear_nodes(&self, together: &Together) {
-        let (mut heard, mut book) = (HeardNodes::default(), OwnersBook::default());
-        let mut stays = StayBook::default();
+        let mut hearing = Hearing::default();
         let (mut views, mut due, mut known) = (together.node.views(), Instant::now(), None);
         loop {
             let view = Arc::clone(&views.borrow_and_update());
             let now = (view.standing.clone(), ["busy", "own", "node"].map(|area| view.rows.touched(area)));
             if Instant::now() >= due || known.as_ref() != Some(&now) {
-                self.hear(together, &view, (&mut heard, &mut book, &mut stays));
+                self.hear(together, &view, &mut hearing);
                 known = Some(now);
                 due = Instant::now() + TICK;
             }
@@ -147,12 +188,8 @@ impl RunningConfig {
         }
     }
 
-    fn hear(
-        &self,
-        together: &Together,
-        view: &ClusterView,
-        (heard, book, stays): (&mut HeardNodes, &mut OwnersBook, &mut StayBook),
-    ) {
+    fn hear(&self, together: &Together, view: &ClusterView, hearing: &mut Hearing) {
+        let Hearing { heard, book, stays, levels } = hearing;
         let Some(snapshot) = self.reloader.snapshots.current() else { return };
         let all = &snapshot.targets;
         if view.standing == Standing::Member {
@@ -166,17 +203,35 @@ impl RunningConfig {
         let others = heard.listen(view, tick, Instant::now());
         let sums = others.sums();
         stays.look(all, tick);
+        levels.retain(|name, _| book.owners.contains_key(name));
         for target in all {
             let owners = book.owners.get(&target.name).filter(|_| is_owned(target));
             let Some(owners) = owners else {
                 target.hear_others(&Owners::default(), |_| HeardCount::default(), &[], None);
+                target.level(&mut Levelling::default(), None, now());
                 continue;
             };
             let busy = |place: usize| {
                 let backend = target.backends.get(place);
                 backend.and_then(|backend| sums.get(&*backend.identity)).copied().unwrap_or_default()
             };
-            target.hear_others(owners, busy, &others.needy(&target.name), stays.mean(&target.name));
+            let stays = stays.mean(&target.name);
+            target.hear_others(owners, busy, &others.needy(&target.name), stays);
+            let uses = others.lately(&target.name).filter(|_| target.is_levelled());
+            let lately = |place: usize| {
+                let (uses, backend) = (uses.as_ref()?, target.backends.get(place)?);
+                uses.get(&*backend.name).copied()
+            };
+            let lately = |place: usize| lately(place).unwrap_or(0.0);
+            let number = owners.nodes().iter().position(|node| **node == *view.node);
+            let scene = stays.filter(|stay| are_short(owners, Some(*stay))).filter(|_| uses.is_some());
+            let scene = scene.zip(number).map(|(stay, number)| LevelScene {
+                lately: &lately,
+                node: (number, owners.nodes().len()),
+                stay,
+            });
+            let levelling = levels.entry(Arc::clone(&target.name)).or_default();
+            target.level(levelling, scene.as_ref(), now());
         }
     }
 
@@ -186,7 +241,15 @@ impl RunningConfig {
         loop {
             let view = together.node.view();
             if let Some(snapshot) = self.reloader.snapshots.current() {
-                say(together, &view, own_row(&snapshot.targets), &mut turns.said).await;
+                // Who is alone tells nobody, and has nothing to say of that time later.
+                let nodes = view.nodes().len();
+                if nodes < 2 {
+                    turns.uses = UseBook::default();
+                }
+                let lately =
+                    if nodes < 2 { BTreeMap::new() } else { turns.uses.look(&snapshot.targets, turn(nodes)) };
+                let row = BusyRow { lately, ..own_row(&snapshot.targets) };
+                say(together, &view, row, &mut turns.said).await;
             }
             let view = together.node.view();
             let tick = turn(view.nodes().len());

@@ -17,9 +17,11 @@ use crate::simulate::fake::RunningRequest;
 use crate::simulate::histogram::LatencyHistogram;
 use crate::simulate::workload::Fake;
 use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
-use crate::targets::sharing::hearing::{HeardCount, turn};
+use crate::targets::sharing::hearing::{HeardCount, are_short, turn};
+use crate::targets::sharing::levelling::{LevelScene, Levelling};
 use crate::targets::sharing::owners::{MovedBackends, Owners};
 use crate::targets::sharing::stays::Stays;
+use crate::targets::sharing::uses::Uses;
 use crate::targets::{
     Ask, Chance, Heard, Lease, Outcome, Pick, QueueTicket, Queued, Registry, Target, Tried,
 };
@@ -79,6 +81,8 @@ struct Said {
     waiting: u32,
     /// All that wait.
     queued: u32,
+    /// How many it has begun lately, by place.
+    lately: Vec<f64>,
 }
 
 struct Engine<'a> {
@@ -91,8 +95,12 @@ struct Engine<'a> {
     said: Vec<Said>,
     /// What all have said together.
     sums: Vec<HeardCount>,
+    lately: Vec<f64>,
     /// How long requests stay, as each node sees it.
     stays: Vec<Stays>,
+    /// What each has begun, as it says it, and what it makes of that of all.
+    uses: Vec<Uses>,
+    levels: Vec<Levelling>,
     work: WorkTimes,
     names: Vec<String>,
     moved: MovedBackends,
@@ -130,9 +138,19 @@ pub fn run(of: &NodesWorkload, seed: u64) -> NodesReport {
         calendar: Calendar::new(),
         under_way: Slab::new(),
         woken: Arc::default(),
-        said: vec![Said { busy: vec![HeardCount::default(); of.backends], ..Said::default() }; of.nodes],
+        said: vec![
+            Said {
+                busy: vec![HeardCount::default(); of.backends],
+                lately: vec![0.0; of.backends],
+                ..Said::default()
+            };
+            of.nodes
+        ],
         sums: vec![HeardCount::default(); of.backends],
+        lately: vec![0.0; of.backends],
         stays: (0..of.nodes).map(|_| Stays::default()).collect(),
+        uses: (0..of.nodes).map(|_| Uses::default()).collect(),
+        levels: (0..of.nodes).map(|_| Levelling::default()).collect(),
         work: WorkTimes::of(of.backends, of.slots),
         names,
         moved: MovedBackends::new(),
@@ -301,11 +319,15 @@ impl Engine<'_> {
     /// A node says what it has, and the others hear it at once.
     fn turn(&mut self, node: usize) {
         self.calendar.enter(self.now.after(turn(self.of.nodes)), What::Turn(node));
+        self.uses[node].look(&self.targets[node], self.now);
         let said = self.said(node);
         let before = std::mem::replace(&mut self.said[node], said);
         for ((sum, now), before) in self.sums.iter_mut().zip(&self.said[node].busy).zip(&before.busy) {
             sum.last = sum.last + now.last - before.last;
             sum.still = sum.still + now.still - before.still;
+        }
+        for ((sum, now), before) in self.lately.iter_mut().zip(&self.said[node].lately).zip(&before.lately) {
+            *sum += now - before;
         }
         self.stays[node].look(&self.targets[node], self.now);
         if node == 0 {
@@ -321,7 +343,12 @@ impl Engine<'_> {
                 let (all, own) = (self.sums[place], self.said[own].busy[place]);
                 HeardCount { last: all.last - own.last, still: all.still - own.still }
             };
-            target.hear_others(&self.owners, busy, &waiting, self.stays[own].mean());
+            let stays = self.stays[own].mean();
+            target.hear_others(&self.owners, busy, &waiting, stays);
+            let lately = |place: usize| self.lately[place] - self.said[own].lately[place];
+            let stay = stays.filter(|_| are_short(&self.owners, stays) && target.is_levelled());
+            let scene = stay.map(|stay| LevelScene { lately: &lately, node: (own, self.of.nodes), stay });
+            target.level(&mut self.levels[own], scene.as_ref(), self.now);
         }
     }
 
@@ -333,8 +360,9 @@ impl Engine<'_> {
             HeardCount { last, still: last.min(before.last) }
         });
         let busy = busy.collect();
+        let lately = target.backends.iter().map(|backend| self.uses[node].of(backend.id)).collect();
         let queued = u32::try_from(target.waiting()).unwrap_or(u32::MAX);
-        Said { busy, waiting: target.waiting_in_need(), queued }
+        Said { busy, waiting: target.waiting_in_need(), queued, lately }
     }
 
     /// Who prefers what, on all nodes.

@@ -119,12 +119,28 @@ impl TargetState {
     /// Chooses by the target's algorithm, whoever waits.
     pub(in crate::targets) fn pick(&self, ask: &Ask<'_>) -> Pick {
         let live = self.live.load();
+        if let Some(lease) = self.spilt(&live, ask) {
+            return Pick::Lease(lease);
+        }
         for (number, tier) in live.tiers.iter().enumerate() {
             if let Some(lease) = self.choose(&live, number, tier, ask) {
                 return Pick::Lease(lease);
             }
         }
         self.pick_last(&live, ask)
+    }
+
+    /// One of those that another node prefers, if this request is to go there and one of them is free.
+    #[inline]
+    fn spilt(&self, live: &Live, ask: &Ask<'_>) -> Option<Lease> {
+        let [own, others, ..] = &live.tiers[..] else { return None };
+        // The others of another choice stand in for own ones, and are not meant.
+        if !self.board.spills() || own.group != others.group {
+            return None;
+        }
+        // Nor is anybody to be tried out who was left out, while one of the own is well.
+        let is_free = others.watch.ready.count() > 0 && others.watch.due() > ask.now;
+        is_free.then(|| self.choose(live, 1, others, ask)).flatten()
     }
 
     /// The same after all tiers of `live` had nobody. Who is ready and who is full is told to the live set in force only: what

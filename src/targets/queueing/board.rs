@@ -5,7 +5,8 @@
 //! live set, so that a lease can report without knowing the target. The mutex is taken when an ejection or a breaker's
 //! state begins or ends, which is rare; where `max_in_flight` is set, when a backend becomes full and when it is no
 //! longer; and for every pick and release where the algorithm needs an exact order of loads (`least_connections`,
-//! `least_busy`): then it is held for a walk over a tree of a few levels. Lock order: the members of `TargetState`,
+//! `least_busy`): then it is held for a walk over a tree of a few levels. Where nodes share backends it is held for a walk over all of
+//! them, several times a second, when what others say is taken in. Lock order: the members of `TargetState`,
 //! then what is known of the limit, then the board, then what the health of a backend rests on.
 //!
 //! # Invariants
@@ -90,6 +91,18 @@ impl Board {
     #[inline]
     pub(in crate::targets) fn waiting(&self) -> u32 {
         self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether this pick goes to a backend first that another node prefers: so many do as were said, one after the other.
+    #[inline]
+    pub(in crate::targets) fn spills(&self) -> bool {
+        self.spills.load(Ordering::Relaxed) > 0 && self.take_spill()
+    }
+
+    #[cold]
+    fn take_spill(&self) -> bool {
+        let less = |left: u32| left.checked_sub(1);
+        self.spills.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
     /// Publishes how many in the queue would take any backend.

@@ -28,6 +28,13 @@ pub fn turn(nodes: usize) -> Duration {
     TURN.max(TURN_OF_EACH.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)))
 }
 
+/// Whether requests that stay so long, as far as that is known, are mostly over before these nodes hear of them: they stay shorter than half of the time from one of
+/// their words to the next.
+#[must_use]
+pub fn are_short(owners: &Owners, stays: Option<Duration>) -> bool {
+    owners.are_shared() && stays.is_some_and(|stays| stays < turn(owners.nodes().len()) / 2)
+}
+
 impl Target {
     /// Requests that wait here for any of the backends, if each is full that this node prefers: the others leave those alone then. One that waits for the backend of its
     /// cookie takes nothing of what others could use.
@@ -59,7 +66,7 @@ impl Target {
     /// The others have so many requests on the backend at each place, `busy`, and requests wait on these nodes. `stays`: how long they are there on average, as
     /// far as that is known. One at a time may call this.
     ///
-    /// Where that is shorter than half of the time from one of their words to the next, what they have is mostly over before they say so. On a backend that this node
+    /// Where requests are short ([`are_short`]), what others have is mostly over before they say so. On a backend that this node
     /// prefers, which others take for want of their own alone, only what is still there counts then: else it would stand idle for a turn after each of them.
     /// Who waits has those that it prefers to itself: else a node that always has somebody waiting would never let go of them.
     pub fn hear_others(
@@ -70,8 +77,7 @@ impl Target {
         stays: Option<Duration>,
     ) {
         let limit = self.limit().unwrap_or(0);
-        let are_short =
-            owners.are_shared() && stays.is_some_and(|stays| stays < turn(owners.nodes().len()) / 2);
+        let are_short = are_short(owners, stays);
         for (place, backend) in self.backends.iter().enumerate() {
             let HeardCount { last, still } = busy(place);
             let mut count = if are_short && backend.is_own() { still } else { last };

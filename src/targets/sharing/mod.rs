@@ -4,7 +4,9 @@
 
 pub mod evening;
 pub mod hearing;
+pub mod levelling;
 pub mod owners;
 mod shares;
 mod spilling;
 pub mod stays;
+pub mod uses;

@@ -144,6 +144,8 @@ pub(in crate::targets) struct Board {
     pub(in crate::targets) panics: AtomicBool,
     /// The locked state's, for those who don't hold it.
     pub(in crate::targets) limit: AtomicU32,
+    /// Requests that go first to backends that other nodes prefer. Whoever sets it says how many; picks count it down; and one more or less is nothing.
+    pub(in crate::targets) spills: AtomicU32,
     /// How many in the queue would take any backend.
     pub(in crate::targets) waiting: AtomicU32,
     /// The live set is another one, or somebody waits and it is another matter who is left out, and until when.

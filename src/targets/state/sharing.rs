@@ -6,12 +6,17 @@
 //!    was told. So a limit, an order of loads and the queue go by both, and nothing on the way of a request has to know of others.
 //! 2. What others have is changed by one at a time, who takes the place of as many leases as it is: more of it may be more than the limit, since nobody can refuse
 //!    what has happened elsewhere; less of it ends like leases, each of which may give its place to whoever waits.
-//! 3. Who is preferred decides on the place in the live set alone: a tier of its own before the others of the same priority and zone.
+//! 3. Who is preferred decides on the place in the live set alone: a tier of its own before the others of the same priority and zone. Requests that are to go to those
+//!    ([`Board::spills`](crate::targets::state::objects::Board)) find one of the own ones where none of them is free: whoever could be served before is.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::message::BackendId;
+use crate::targets::picking::tier::Tier;
 use crate::targets::queueing::board_state::hand_on;
+use crate::targets::sharing::levelling::{Had, LevelSums, standing};
 use crate::targets::{Backend, TargetState};
 use crate::tick::Tick;
 
@@ -77,6 +82,54 @@ impl TargetState {
             // Also where another limit was put in force meanwhile.
             self.board.lock().refresh(backend);
         }
+    }
+
+    /// Has equally busy backends stand in the order of how many requests each has `had` lately of all nodes. Gives what own ones of the first choice have had, and the others of
+    /// it; `None`: there are none of one kind, or some are to have more than others.
+    pub(in crate::targets) fn order_by(&self, had: &HashMap<BackendId, Had>) -> Option<LevelSums> {
+        let live = self.live.load();
+        let mut weights = live.first_choice().flat_map(|tier| &tier.weights);
+        let first = weights.next();
+        if weights.any(|weight| Some(weight) != first) {
+            return None;
+        }
+        // Found out before the lock, under which everybody waits who picks.
+        let of_tier = |tier: &Tier| -> (Vec<f64>, Vec<(f64, bool)>) {
+            let of = |backend: &Arc<Backend>| had.get(&backend.id).copied().unwrap_or_default();
+            let had: Vec<Had> = tier.backends.iter().map(of).collect();
+            let is_own = tier.backends.first().is_some_and(|first| first.is_own());
+            let stand = standing(&had);
+            let apart = |had: &Had| if is_own { 0.0 } else { had.apart };
+            (had.iter().zip(&stand).map(|(had, stands)| stands.0 + apart(had)).collect(), stand)
+        };
+        let tiers: Vec<_> = live.tiers.iter().map(of_tier).collect();
+        let mut locked = self.board.lock();
+        if locked.generation != live.generation {
+            return None;
+        }
+        for (row, (places, _)) in locked.rows.iter_mut().zip(&tiers) {
+            if let Some(rank) = &mut row.rank {
+                rank.order_by(|place| places[place]);
+            }
+        }
+        let [own, others, ..] = &live.tiers[..] else { return None };
+        if own.group != others.group {
+            return None;
+        }
+        // Who is left out has no part.
+        let sums = |number: usize| {
+            let row = &locked.rows[number];
+            let gets_some = |place: &usize| row.watch.ready.contains(*place) || row.marks[*place].only_full;
+            let there = tiers[number].1.iter().enumerate();
+            let there = there.filter(|(place, (_, is_new))| !is_new && gets_some(place));
+            there.fold((0.0, 0), |(sum, count), (_, (requests, _))| (sum + requests, count + 1))
+        };
+        Some(LevelSums { own: sums(0), others: sums(1) }).filter(|sums| sums.own.1 > 0 && sums.others.1 > 0)
+    }
+
+    /// So many of the next requests go first to backends that other nodes prefer.
+    pub(in crate::targets) fn spill(&self, requests: u32) {
+        self.board.spills.store(requests, Ordering::Relaxed);
     }
 
     /// From now on this node prefers those for which `is_own` says so.

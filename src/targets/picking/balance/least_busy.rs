@@ -2,7 +2,7 @@
 //! time, in their thousands. The order is exact, see `rank`.
 
 use super::algorithm::{Algorithm, Draw};
-use super::rank::Rank;
+use super::rank::{Rank, ranked};
 use crate::targets::picking::candidates::Lineup;
 use crate::targets::queueing::wants::Wants;
 
@@ -22,6 +22,6 @@ impl Algorithm for LeastBusy {
     }
 
     fn rank(&self, lineup: &Lineup<'_>) -> Option<Rank> {
-        Some(Rank::new(&vec![1; lineup.weights.len()]))
+        Some(ranked(lineup.policy.owner, &vec![1; lineup.weights.len()]))
     }
 }

@@ -2,7 +2,7 @@
 //! equals take turns by weight.
 
 use super::algorithm::{Algorithm, Draw};
-use super::rank::Rank;
+use super::rank::{Rank, ranked};
 use crate::targets::picking::candidates::Lineup;
 use crate::targets::queueing::wants::Wants;
 
@@ -22,6 +22,6 @@ impl Algorithm for LeastConnections {
     }
 
     fn rank(&self, lineup: &Lineup<'_>) -> Option<Rank> {
-        Some(Rank::new(lineup.weights))
+        Some(ranked(lineup.policy.owner, lineup.weights))
     }
 }

@@ -7,9 +7,12 @@
 //! The least key wins. Its high bits are the load (in flight ÷ weight), its low bits settle ties: virtual start tags
 //! as in start-time fair queueing (Goyal, Vin, Cheng 1996). Among equal loads the place with the smallest tag is next;
 //! being picked moves its tag on by a stride that is the longer the smaller its weight. So equal places take turns
-//! exactly, unequal ones share ties by weight, and a place that was busy or out for a while has nothing to catch up.
+//! exactly, unequal ones share ties by weight, and a place that was busy or out for a while has nothing to catch up. Where several nodes
+//! pick from the same places, tags are set anew from time to time, by what each place has had of all of them ([`Rank::order_by`]).
 //!
 //! Plain data without a clock or a lock: the target keeps it behind its mutex. Nothing is allocated after `new`.
+
+use crate::config::model::OwnerMode;
 
 /// Children of a node: eight keys are a cache line.
 const FAN_OUT: usize = 8;
@@ -38,6 +41,12 @@ const STRIDE_MAX: u32 = 1 << 17;
 
 /// Where the clock stands after tags were renumbered: places that are less than this behind keep their order.
 const CLOCK_REST: u32 = 1 << 25;
+
+/// How far apart [`Rank::order_by`] puts places at most. Less than [`CLOCK_REST`], so that renumbering takes none its order; and from there on all have room for two strides.
+const BEHIND_MAX: u32 = 1 << 24;
+
+/// Parts of a turn that are told apart, where the longest stride allows it.
+const PARTS: u32 = 64;
 
 /// How many places one pick may find refused.
 const REFUSALS: usize = 12;
@@ -86,6 +95,21 @@ impl Rank {
     /// weights up to 256.
     #[must_use]
     pub(in crate::targets) fn new(weights: &[u16]) -> Rank {
+        Rank::of(weights, shares(weights))
+    }
+
+    /// The same with turns so long that [`Rank::order_by`] tells parts of them.
+    #[must_use]
+    pub(in crate::targets) fn with_parts(weights: &[u16]) -> Rank {
+        let alike = || weights.iter().map(|_| Share { weight: 1, stride: 1 }).collect();
+        let mut shares = shares(weights).unwrap_or_else(alike);
+        let longest = shares.iter().map(|share| share.stride).max().unwrap_or(1);
+        let parts = (STRIDE_MAX / longest).clamp(1, PARTS);
+        shares.iter_mut().for_each(|share| share.stride *= parts);
+        Rank::of(weights, Some(shares))
+    }
+
+    fn of(weights: &[u16], shares: Option<Box<[Share]>>) -> Rank {
         let mut lines = vec![Line([NOWHERE; FAN_OUT]); weights.len().div_ceil(FAN_OUT).max(1)];
         let mut starts = Vec::new();
         let mut below = lines.len();
@@ -94,7 +118,7 @@ impl Rank {
             below = below.div_ceil(FAN_OUT);
             lines.resize(lines.len() + below, Line([NOWHERE; FAN_OUT]));
         }
-        let mut rank = Rank { lines, starts, shares: shares(weights), clock: 0 };
+        let mut rank = Rank { lines, starts, shares, clock: 0 };
         for (place, &weight) in weights.iter().enumerate() {
             // Spread over their strides, so that the picks of the light ones do not come all at once.
             let phase = rank.share(place).stride as usize * place / weights.len();
@@ -103,6 +127,24 @@ impl Rank {
         }
         rank.rebuild();
         rank
+    }
+
+    /// Has equally loaded places stand in the order of how many turns each has `had`, less ones first; whoever was out keeps none from before.
+    pub(in crate::targets) fn order_by(&mut self, had: impl Fn(usize) -> f64) {
+        let leaves = self.starts.first().copied().unwrap_or(self.lines.len());
+        for place in 0..leaves * FAN_OUT {
+            let key = self.lines[place / FAN_OUT].0[place % FAN_OUT];
+            if key != NOWHERE {
+                // What is no number is none.
+                let behind = (had(place) * f64::from(self.share(place).stride)) as u64;
+                let tag = u64::from(CLOCK_REST) + behind.min(u64::from(BEHIND_MAX));
+                self.lines[place / FAN_OUT].0[place % FAN_OUT] = key & !TAG_MASK | tag;
+            }
+        }
+        self.rebuild();
+        // Where the next pick begins: what is refused comes behind those that are there.
+        let tag = |(_, key): (usize, u64)| u32::try_from(key & TAG_MASK).expect("27 bits");
+        self.clock = self.first().map_or(CLOCK_REST, tag);
     }
 
     /// Notes how many requests `place` has in flight; `None`: it may not be picked. Its turn is kept meanwhile.
@@ -152,7 +194,7 @@ impl Rank {
         }
         for &(place, key) in &aside[..count] {
             // It has had its turn: among equals the others come before it is asked again. As far ahead of the clock as its
-            // stride, no tag goes further.
+            // stride, no tag goes further, but those that were put there by what they have had.
             let next = self.clock + self.share(place).stride;
             self.put(place, key & !TAG_MASK | u64::from(next));
         }
@@ -184,7 +226,7 @@ impl Rank {
         let next = start + self.share(place).stride;
         self.clock = start;
         self.put(place, self.key(place, Some(load), u64::from(next)));
-        // The next pick may start one stride ahead of the clock, and end two.
+        // The next pick may start one stride ahead of the clock, and end two; who was put further ahead stands where that fits.
         if u64::from(start + 2 * STRIDE_MAX) > TAG_MASK {
             self.renumber();
         }
@@ -247,7 +289,7 @@ impl Rank {
     ///
     /// The clock goes on by at most one stride per turn of a place: that is once in at least 765 turns of one with the
     /// longest stride there can be, hence a thousandth of a visit per pick where all places have their turns. With
-    /// equal weights it is once in 10⁸ turns.
+    /// equal weights it is once in 10⁸ turns, and with parts once in 10⁶.
     #[cold]
     fn renumber(&mut self) {
         let off = u64::from(self.clock.saturating_sub(CLOCK_REST));
@@ -259,6 +301,14 @@ impl Rank {
         }
         self.clock = self.clock.min(CLOCK_REST);
         self.rebuild();
+    }
+}
+
+/// Places with these weights in order. Where nodes share them they stand by what each has had of all nodes, too.
+pub(super) fn ranked(owner: OwnerMode, weights: &[u16]) -> Rank {
+    match owner {
+        OwnerMode::Shared => Rank::new(weights),
+        OwnerMode::Soft => Rank::with_parts(weights),
     }
 }
 

@@ -56,7 +56,10 @@ fn pass(rank: &mut Rank, left: u32) {
     let leaves = rank.starts.first().copied().unwrap_or(rank.lines.len());
     let places = rank.lines[..leaves].iter_mut();
     let keys: Vec<&mut u64> = places.flat_map(|line| &mut line.0).filter(|key| **key != NOWHERE).collect();
-    let passed = TAG_MASK - u64::from(2 * STRIDE_MAX) - u64::from(left);
+    // No tag is further ahead of the clock than where it was put.
+    let furthest = keys.iter().map(|key| **key & TAG_MASK).max().unwrap_or(0).max(rank.clock.into());
+    let furthest = if rank.clock > 0 { furthest } else { 0 };
+    let passed = TAG_MASK - u64::from(2 * STRIDE_MAX) - u64::from(left) - furthest;
     keys.into_iter().for_each(|key| *key += passed);
     rank.clock += u32::try_from(passed).expect("27 bits");
     rank.rebuild();
@@ -166,8 +169,14 @@ proptest! {
         seed in prop::collection::vec(prop::option::weighted(0.9, 0_u32..6), 1..40),
         steps in prop::collection::vec((0_u8..10, any::<prop::sample::Index>()), 0..300),
         left in prop::option::of(prop_oneof![0_u32..200, 0_u32..1 << 20]),
+        has_parts: bool,
+        had in prop::option::of(prop::collection::vec(prop_oneof![0.0..40.0, Just(f64::MAX), Just(f64::NAN)], 1..20)),
     ) {
-        let mut rank = Rank::new(&weights);
+        let mut rank = if has_parts { Rank::with_parts(&weights) } else { Rank::new(&weights) };
+        if let Some(had) = had {
+            rank.order_by(|place| had[place % had.len()]);
+            prop_assert!(is_sound(&rank));
+        }
         // Tags are renumbered under way; the model's never are.
         if let Some(left) = left {
             pass(&mut rank, left);
@@ -306,4 +315,34 @@ fn a_place_that_is_not_there_changes_nothing() {
 fn order_among_ratios_is_that_of_loads() {
     let rank = Rank::new(&[3, 1]);
     assert_eq!(rank.key(0, Some(3), 7).cmp(&rank.key(1, Some(1), 7)), Ordering::Equal);
+}
+
+#[test]
+fn who_has_had_less_is_next_by_parts_of_a_turn_and_by_weight() {
+    let mut rank = Rank::with_parts(&[1; 4]);
+    let had = [2.0, 0.5, 0.25, 1.3];
+    rank.order_by(|place| had[place]);
+    // Each pick is a turn more: 0.25, 0.5, 1.25, 1.3, 1.5, 2.0 (the one that had so much), 2.25.
+    let order: Vec<usize> = (0..7).map(|_| idle_pick(&mut rank)).collect();
+    assert_eq!(order, [2, 1, 2, 3, 1, 0, 2]);
+    // What is busier comes later all the same.
+    rank.order_by(|place| had[place]);
+    rank.set(2, Some(1));
+    assert_eq!(idle_pick(&mut rank), 1);
+    // Who has twice the weight may have had twice as much.
+    let mut rank = Rank::with_parts(&[2, 1]);
+    rank.order_by(|place| [2.9, 1.5][place]);
+    assert_eq!(idle_pick(&mut rank), 0);
+    rank.order_by(|place| [3.1, 1.5][place]);
+    assert_eq!(idle_pick(&mut rank), 1);
+}
+
+#[test]
+fn turns_with_parts_are_shared_like_others() {
+    for weights in [vec![1; 9], vec![7; 3], vec![5, 1, 1], vec![251, 241, 256], vec![0, 3], vec![]] {
+        let (mut one, mut other) = (Rank::new(&weights), Rank::with_parts(&weights));
+        for _ in 0..2_000 {
+            assert_eq!(one.pick(|_| Some(0)), other.pick(|_| Some(0)), "{weights:?}");
+        }
+    }
 }
