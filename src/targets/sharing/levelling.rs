@@ -18,6 +18,8 @@ use crate::tick::Tick;
 
 /// By which part of its time a backend may be used more than others.
 const ALIKE: f64 = 0.01;
+/// Where own ones are used for less than this part of their time they are almost always free, and none of them differs from another by more than that.
+const IDLE: f64 = 0.2;
 /// What is beyond that goes to others within this time.
 const WITHIN: Duration = Duration::from_millis(200);
 
@@ -45,8 +47,9 @@ impl LevelSums {
     fn beyond(&self, stay: Duration) -> f64 {
         let ((own, count), (others, other_count)) = (self.own, self.others);
         let part = count as f64 / (count + other_count) as f64;
-        let alike = ALIKE * count as f64 * LATELY.as_secs_f64() / stay.as_secs_f64().max(f64::EPSILON);
-        (own - (own + others) * part - alike).max(0.0)
+        // As many as own ones can do, all in all.
+        let most = count as f64 * LATELY.as_secs_f64() / stay.as_secs_f64().max(f64::EPSILON);
+        if own < IDLE * most { 0.0 } else { (own - (own + others) * part - ALIKE * most).max(0.0) }
     }
 }
 
@@ -173,7 +176,12 @@ mod tests {
         let few: u32 = (0..100).map(|_| levelling.spills(&sums, STAY, WITHIN / 100)).sum();
         assert!((17..=19).contains(&few), "{few}");
         assert_eq!(levelling.spills(&sums, STAY, Duration::ZERO), 0);
-        for own in [(15.0, 2), (16.5, 2), (0.0, 2), (0.0, 0)] {
+        // 28 requests are a fifth of what both can do.
+        assert!(LevelSums { own: (28.1, 2), others: (0.0, 8) }.beyond(STAY) > 20.0);
+        for own in [(27.9, 2), (15.0, 2), (0.0, 2), (0.0, 0)] {
+            assert_eq!(LevelSums { own, others: (0.0, 8) }.beyond(STAY), 0.0, "{own:?}");
+        }
+        for own in [(15.0, 2), (0.0, 2), (0.0, 0)] {
             assert_eq!(LevelSums { own, ..sums }.beyond(STAY), 0.0, "{own:?}");
         }
         assert_eq!(LevelSums::default().beyond(STAY), 0.0);
