@@ -212,6 +212,14 @@ impl Reloader {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Traces by another config, and lets as many through at once as it allows: workers that sample by it have not heard of it yet.
+    pub fn trace_by(&self, tracing: Option<TracingConfig>) {
+        self.tracing.send_modify(|in_force| {
+            *in_force = tracing;
+            self.snapshots.observers().traces.refill(in_force.as_ref());
+        });
+    }
+
     /// Begins to probe the targets in force. Called inside of the control runtime.
     pub fn probe(&self) {
         let (departures, mut departed) = mpsc::unbounded_channel::<Vec<Arc<Backend>>>();
@@ -382,6 +390,9 @@ impl Reloader {
         let departing: Arc<[_]> = [gone.backends, gone.returned].concat().into();
         let log_differs = next_log.differs();
         let old_log = deployed.logs.commit(next_log);
+        if deployed.config.tracing != config.tracing {
+            self.trace_by(config.tracing.clone());
+        }
         let mut answers = Vec::new();
         for (worker, sockets) in deployed.workers.iter().zip(sockets) {
             let (done, answer) = oneshot::channel();
@@ -407,9 +418,6 @@ impl Reloader {
         }
         if deployed.config.scale != config.scale {
             self.scale.send_replace(config.scale.clone());
-        }
-        if deployed.config.tracing != config.tracing {
-            self.tracing.send_replace(config.tracing.clone());
         }
         if deployed.config.metrics.statsd != config.metrics.statsd {
             self.statsd.send_replace(config.metrics.statsd.clone());

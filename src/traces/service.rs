@@ -115,6 +115,7 @@ impl TraceService {
             news: CollectorNews::default(),
         };
         service.follow();
+        service.refill();
         service
     }
 
@@ -147,6 +148,10 @@ impl TraceService {
 
     /// What is left is sent, once.
     async fn rest(&mut self) {
+        // What came last came by a config that may be as young.
+        if self.config.has_changed().unwrap_or(true) {
+            self.follow();
+        }
         let mut came = Vec::new();
         while let Ok(one) = self.source.try_recv() {
             came.push(one);
@@ -197,14 +202,19 @@ impl TraceService {
 
     /// Once a second.
     fn step(&mut self) {
-        let limit = self.collector.as_ref().map_or(0, |collector| collector.config.limit);
-        self.outlet.refill(limit);
+        self.refill();
         self.pack_if(1);
         // What is under way is the first, and stays until that has ended.
         if self.attempt.is_none() {
             let late = self.line.expire(now());
             self.give_up(late);
         }
+    }
+
+    fn refill(&self) {
+        // Held so long: nobody puts another one in force in between.
+        let config = self.config.borrow();
+        self.outlet.refill(config.as_ref());
     }
 
     /// Makes spans of requests.
@@ -303,8 +313,6 @@ impl TraceService {
             let sender = SpanSender { service: config.service_name.clone(), node: self.node.clone() };
             Arc::new(Collector { place, config, sender })
         });
-        let limit = self.collector.as_ref().map_or(0, |collector| collector.config.limit);
-        self.outlet.refill(limit);
         if self.collector.is_none() {
             let left = self.line.clear();
             self.give_up(left);
@@ -361,3 +369,6 @@ async fn wait_until(due: Option<Tick>) {
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,17 @@
 //! From workers to whoever sends traces: a bounded queue of requests that are over, and how many may go through it.
 //!
-//! Invariants: `left` and `left_beside` only go down but for `refill`, which one thread calls, so between two calls no more requests are
-//! admitted than the earlier one allowed, and no more than half of them beside the sample: clients can make requests fail, and don't take
-//! the sample's place by that. Each request asks once: a sampled one before its backend is told that it is, another one when it is over and
-//! turns out to be worth a trace. So whoever was told that a request is sampled is right, but where there was no room. Whatever asks is
-//! counted once: as taken or as dropped, over the limit or for want of room. Nobody waits.
+//! Invariants: `left` and `left_beside` only go down but for `refill`, which is called while the config in force is held, so between two
+//! calls no more requests are admitted than the earlier one allowed, what is allowed last is what that config says, and no more than half of
+//! them go beside the sample: clients can make requests fail, and don't take the sample's place by that. Each request asks once: a sampled
+//! one before its backend is told that it is, another one when it is over and turns out to be worth a trace. So whoever was told that a
+//! request is sampled is right, but where there was no room. Whatever asks is counted once: as taken or as dropped, over the limit or for
+//! want of room. Nobody waits.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use crate::config::model::TracingConfig;
 
 /// Requests that wait to be made spans of.
 const ROOM: usize = 1024;
@@ -97,8 +100,12 @@ impl TraceOutlet {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets so many through until this is called again.
-    pub fn refill(&self, count: u32) {
+    /// Lets as many through until this is called again as `config` allows in a second.
+    pub fn refill(&self, config: Option<&TracingConfig>) {
+        self.let_through(config.map_or(0, |config| config.limit));
+    }
+
+    fn let_through(&self, count: u32) {
         self.left.store(count, Ordering::Relaxed);
         self.left_beside.store(count.div_ceil(2), Ordering::Relaxed);
     }
@@ -148,7 +155,7 @@ mod tests {
     fn what_is_handed_in_is_counted_once_and_no_more_get_through_than_may() {
         let (outlet, mut source) = TraceOutlet::new(1);
         assert!(!outlet.admits(), "nothing may go through yet");
-        outlet.refill(100);
+        outlet.let_through(100);
         let ask = || {
             if outlet.admits() {
                 outlet.hand_in(|| [1].into());
@@ -176,13 +183,13 @@ mod tests {
     fn whoever_makes_requests_fail_leaves_half_of_the_traces_to_the_sample() {
         let (outlet, _source) = TraceOutlet::new(1);
         for (limit, beside) in [(1, 1), (2, 1), (7, 4), (200, 100)] {
-            outlet.refill(limit);
+            outlet.let_through(limit);
             let failed = (0..1000).filter(|_| outlet.admits_beside()).count();
             let sampled = (0..1000).filter(|_| outlet.admits()).count();
             assert_eq!((failed, sampled), (beside, limit as usize - beside), "{limit}");
         }
         let asked = outlet.counts().over_limit;
-        outlet.refill(10);
+        outlet.let_through(10);
         assert_eq!((0..1000).filter(|_| outlet.admits()).count(), 10);
         assert!(!outlet.admits_beside() && outlet.counts().over_limit == asked + 991);
     }
