@@ -89,7 +89,7 @@ fn the_demo_rotates_over_http_https_and_tcp() {
     demo.wait_for_all(&["web/fake-1 is up", "web/fake-2 is up", "web/fake-3 is up"]);
     demo.wait_for_all(&["api/api-1 is up", "api/api-2 is up", "api/api-3 is up", "api/api-4 is up"]);
     demo.wait_for_all(&["tcp/tcp-fake-1 is up", "tcp/tcp-fake-2 is up"]);
-    demo.wait_for("Ctrl-C ends it");
+    demo.wait_for_all(&["Ctrl-C ends it"]);
     // Events come on a way of their own, and may be read later than they were written.
     let greeting = welcome(&demo);
     assert!(demo.seen.len() < 32, "{:#?}", demo.seen);
@@ -182,15 +182,13 @@ fn an_illness_is_told_seen_in_the_status_and_passes() {
         let fake = web["backends"].as_array().unwrap().iter().find(|one| one["name"] == "fake-3").unwrap();
         fake["state"].clone()
     };
-    let told = demo.wait_for("Z  web/fake-3 refuses connections: see it ");
+    let told = demo.line("Z  web/fake-3 refuses connections: see it ");
     assert!(told.contains("`evenkeel status`"), "{told}");
     // Probes find it out, or what becomes of requests: whichever is first.
-    demo.wait_for("backend web/fake-3 is down");
-    demo.wait_for("Z  web/fake-3 listens again");
+    demo.wait_for_all(&["backend web/fake-3 is down", "Z  web/fake-3 listens again"]);
     eventually("it is up again", || state() == "up");
     // The next one is another's, in another way.
-    demo.wait_for("Z  api/api-4 answers 500, but to health checks: ");
-    demo.wait_for("backend api/api-4 is down");
+    demo.wait_for_all(&["Z  api/api-4 answers 500, but to health checks: ", "backend api/api-4 is down"]);
     // Somebody who is ill does not hold up the end.
     demo.signal(Signal::INT);
     demo.wait_for("stopped; everything was finished");

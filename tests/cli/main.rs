@@ -88,6 +88,12 @@ impl Started {
         }
     }
 
+    /// The first line of all that contains `what`: what comes by the two ways has no order.
+    fn line(&mut self, what: &str) -> String {
+        self.wait_for_all(&[what]);
+        self.seen.iter().find(|line| line.contains(what)).unwrap().clone()
+    }
+
     /// Whether some line that came by now contains `what`; does not wait.
     fn has_said(&mut self, what: &str) -> bool {
         self.seen.extend(self.lines.try_iter());

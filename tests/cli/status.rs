@@ -8,7 +8,7 @@ use super::{Started, demo_from, eventually, outcome, own_ports};
 /// A demo on ports of its own, and where its admin socket is.
 fn demo() -> (Started, String) {
     let mut demo = Started::new(demo_from(own_ports()));
-    let line = demo.wait_for("admin socket ");
+    let line = demo.line("admin socket ");
     let socket = line.split("admin socket ").nth(1).unwrap().to_owned();
     (demo, socket)
 }
@@ -16,7 +16,7 @@ fn demo() -> (Started, String) {
 #[test]
 fn the_status_of_the_demo_fits_a_terminal_and_names_who_is_ill() {
     let (mut demo, socket) = demo();
-    let line = demo.wait_for("make fake-1 ill");
+    let line = demo.line("make fake-1 ill");
     let fake = line.split('\'').nth(1).unwrap().split('/').next().unwrap().to_owned();
     let status = |object: &[&str]| outcome(&[&["status", "--socket", &socket], object].concat());
     let (mut code, mut text, mut said) = status(&[]);
@@ -97,7 +97,7 @@ fn what_is_not_there_is_told_with_what_may_have_been_meant() {
 #[test]
 fn completions_ask_the_process_for_names() {
     let (mut demo, socket) = demo();
-    demo.wait_for("make fake-1 ill");
+    demo.line("make fake-1 ill");
     let (code, names, _) = outcome(&["names", "--socket", &socket]);
     let names: Vec<&str> = names.lines().collect();
     assert_eq!(code, Some(0));

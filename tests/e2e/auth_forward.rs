@@ -1,11 +1,12 @@
 //! Another service says who may come in, over real sockets.
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
 use super::auth_lab::{Door, Service, cause, request};
 use super::support::eventually;
+use super::support::port::Reserved;
 
 const ALL: &str = "    auth: sso\n    routes: [{target: web}]\n";
 const YES: &str = "HTTP/1.1 200 OK\r\nX-User: anna\r\nx-groups: a\r\nX-Groups: b\r\nX-Other: c\r\n\
@@ -96,7 +97,8 @@ fn any_other_answer_is_the_clients() {
 
 #[test]
 fn a_service_that_is_dead_slow_or_talks_nonsense_lets_nobody_in() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let reserved = Reserved::new();
+    let gone = SocketAddr::from(([127, 0, 0, 1], reserved.number()));
     let long = vec![b'x'; 300 * 1024];
     let service = Service::new(move |head| {
         let case = head.lines().find_map(|line| line.strip_prefix("X-Case: ")).unwrap_or_default();
@@ -111,7 +113,6 @@ fn a_service_that_is_dead_slow_or_talks_nonsense_lets_nobody_in() {
             _ => b"HTTP/1.1 ".to_vec(),
         }
     });
-    let rule = service.rule(", timeout: 300ms");
     for (at, case, status, told) in [
         (gone, "", 503, "auth_unavailable"),
         (service.address, "huge", 502, "auth_answer"),
@@ -120,6 +121,7 @@ fn a_service_that_is_dead_slow_or_talks_nonsense_lets_nobody_in() {
         (service.address, "cut", 503, "auth_unavailable"),
         (service.address, "slow", 504, "auth_timeout"),
     ] {
+        let rule = service.rule(if case == "slow" { ", timeout: 300ms" } else { ", timeout: 20s" });
         let door = Door::new(&rule, ALL, Some(at));
         let mut client = door.client();
         let post =

@@ -229,7 +229,8 @@ fn keys_behind_a_url_are_fetched_and_a_token_of_an_unknown_key_has_them_fetched_
 
 #[test]
 fn nobody_is_let_in_while_the_url_is_dead_but_by_keys_of_a_file() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let reserved = super::support::port::Reserved::new();
+    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], reserved.number()));
     let door = Door::new(&rule(&format!("jwks_url: 'http://{nobody}/'")), ALL, None);
     let refused = door.get("/", &bearer("good"));
     assert_eq!((refused.status, cause(&refused)), (401, "token_keys"));

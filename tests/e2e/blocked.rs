@@ -255,10 +255,10 @@ fn it_holds_over_reloads_and_a_kill_until_its_time_is_over() {
     let process = Process::start(&text, 2);
     blocked(&process, &json!({"network": "127.0.0.2/31"}));
     blocked(&process, &json!({"network": "127.0.0.4", "for": 3600}));
-    blocked(&process, &json!({"network": "127.0.0.4", "for": 2}));
+    blocked(&process, &json!({"network": "127.0.0.4", "for": 8}));
     let (_, overlay) = process.ask("GET /api/v1/overlay", b"");
     assert_eq!(overlay["blocked"][1]["id"], json!(3), "{overlay}");
-    assert!(overlay["blocked"][1]["ends_in_ms"].as_u64().unwrap() <= 2_000, "the last word holds: {overlay}");
+    assert!(overlay["blocked"][1]["ends_in_ms"].as_u64().unwrap() <= 8_000, "the last word holds: {overlay}");
     let log = process.reload(&format!("{text}trusted_proxies: [10.0.0.1]\n"));
     assert!(log.contains("reloaded: "), "{log}");
     assert_eq!(status(process.address("http"), OTHER), 403);

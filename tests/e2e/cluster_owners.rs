@@ -80,7 +80,7 @@ fn who_has_none_free_of_its_own_takes_those_that_it_believes_free_and_no_others(
     let (etcd, backends) = (Etcd::start(1), fakes(COUNT));
     let [first, second] = start(&etcd, &backends, ", owner: soft");
     eventually("each prefers some", || owned(&first) + owned(&second) == COUNT as f64);
-    let slow = Behaviour::default().latency(Duration::from_secs(4));
+    let slow = Behaviour::default().latency(Duration::from_secs(9));
     backends.iter().for_each(|backend| backend.behave(slow.clone()));
     let ask = |address| std::thread::spawn(move || Client::connect(address).get("/").status);
     // One of them takes all: its own, and what the other one does not need.
@@ -112,7 +112,7 @@ fn a_node_that_drains_is_heard_until_its_last_request_has_ended() {
     let (etcd, backends) = (Etcd::start(1), fakes(COUNT));
     let [first, second] = start(&etcd, &backends, ", owner: soft");
     eventually("each prefers some", || owned(&first) + owned(&second) == COUNT as f64);
-    let slow = Behaviour::default().latency(Duration::from_secs(6));
+    let slow = Behaviour::default().latency(Duration::from_secs(12));
     backends.iter().for_each(|backend| backend.behave(slow.clone()));
     let address = first.address("web");
     let ask = || std::thread::spawn(move || Client::connect(address).get("/").status);

@@ -28,7 +28,7 @@ fn config(etcd: &Etcd, node: &str, backends: &[Running], receiver: &Running, key
     own(&of, node)
         + &format!(
             "webhooks: [{{url: '{}/hush', events: [backend_down, backend_up, reload]}}]\n\
-             targets: {{web: {{protocol: http, listener: \"127.0.0.1:0\", health_check: {{path: /health, interval: 100ms, timeout: 1s, fall: 1, rise: 1}}, \
+             targets: {{web: {{protocol: http, listener: \"127.0.0.1:0\", health_check: {{path: /health, interval: 100ms, timeout: 15s, fall: 1, rise: 1}}, \
              backends: [{list}]}}}}\n",
             receiver.url()
         )
@@ -111,7 +111,7 @@ fn what_all_nodes_find_is_told_once_and_a_revision_too() {
     nodes.comes_to(&["backend_down web/b0", "backend_up web/b0"]);
     let node = &nodes.nodes[1].1;
     let path = node.folder().join("evenkeel.yaml");
-    let text = std::fs::read_to_string(&path).unwrap().replace("timeout: 1s", "timeout: 2s");
+    let text = std::fs::read_to_string(&path).unwrap().replace("timeout: 15s", "timeout: 16s");
     std::fs::write(&path, text).unwrap();
     assert!(node.command(&["reload"]).status.success());
     for (_, node) in &nodes.nodes {

@@ -46,6 +46,11 @@ fn app(dns: &FakeDns, port: u16) -> String {
     config(dns, &format!("backends: [{{dns: app.internal, port: {port}}}]"))
 }
 
+/// The same where what is known is to be there when it serves: it waits so long for the first answer.
+fn patient(dns: &FakeDns, port: u16) -> String {
+    app(dns, port).replace("timeout: 300ms", "timeout: 2s")
+}
+
 struct Lab {
     process: Process,
     address: SocketAddr,
@@ -99,7 +104,7 @@ fn each_address_of_a_name_is_a_backend_and_new_ones_come_as_others_go() {
     let (port, _backends) = neighbours(3);
     let dns = FakeDns::start();
     dns.say("app.internal", addresses(0, at(&[1, 2])));
-    let lab = Lab::start(&app(&dns, port));
+    let lab = Lab::start(&patient(&dns, port));
     assert_eq!(lab.answering(), ["at-1", "at-2"], "before the first client somebody is there");
     assert_eq!(
         lab.backends(),
@@ -121,7 +126,7 @@ fn no_failure_empties_a_target() {
     let (port, _backends) = neighbours(2);
     let dns = FakeDns::start();
     dns.say("app.internal", addresses(0, at(&[1, 2])));
-    let lab = Lab::start(&app(&dns, port));
+    let lab = Lab::start(&patient(&dns, port));
     let is_over = AtomicBool::new(false);
     let served = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -235,7 +240,7 @@ fn what_is_too_long_for_a_datagram_comes_over_tcp_and_chains_of_names_are_follow
     dns.say("one.internal", alias(0, "two.internal"));
     let all: Vec<String> = (1..=250).map(|number| format!("127.1.0.{number}")).collect();
     dns.say("two.internal", addresses(0, &all));
-    let lab = Lab::start(&app(&dns, port).replace("hold: 0s", "hold: 0s, addresses: 200"));
+    let lab = Lab::start(&patient(&dns, port).replace("hold: 0s", "hold: 0s, addresses: 200"));
     assert_eq!(lab.backends().len(), 200, "no more than may be");
     assert!(dns.asked_over_tcp() > 0);
     let told = lab.process.said();
@@ -291,15 +296,16 @@ fn a_config_that_is_refused_changes_nothing_about_names() {
     let (dns, other) = (FakeDns::start(), FakeDns::start());
     dns.say("app.internal", addresses(0, at(&[1, 2])));
     other.say("app.internal", addresses(0, at(&[3])));
-    let lab = Lab::start(&app(&dns, port));
+    let lab = Lab::start(&patient(&dns, port));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let more = format!(
         "  mail: {{listener: '{}', health_check: off, backends: [{{dns: mail.internal, port: 25}}]}}\n",
         taken.local_addr().unwrap()
     );
-    for refused in
-        [app(&other, port) + &more, app(&dns, port).replace("hold: 0s", "hold: 0s, addresses: 1") + &more]
-    {
+    for refused in [
+        patient(&other, port) + &more,
+        patient(&dns, port).replace("hold: 0s", "hold: 0s, addresses: 1") + &more,
+    ] {
         let said = lab.process.reload(&refused);
         assert!(said.contains("reload refused"), "{said}");
         let before = dns.asked();
@@ -315,7 +321,7 @@ fn a_rollback_brings_back_what_was_known_also_while_nobody_answers() {
     let (port, _backends) = neighbours(2);
     let dns = FakeDns::start();
     dns.say("app.internal", addresses(0, at(&[1, 2])));
-    let lab = Lab::start(&app(&dns, port));
+    let lab = Lab::start(&patient(&dns, port));
     dns.say("app.internal", Says::Silence);
     let (status, answer) = lab.process.ask(
         "POST /api/v1/config/apply?confirm=120\nContent-Type: application/yaml",

@@ -20,6 +20,8 @@ pub const AWAY: &[u8] = &[0x88, 2, 0x03, 0xe9];
 /// A client's answer to that.
 const ANSWER: &[u8] = &[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9];
 const A_MOMENT: Duration = Duration::from_millis(200);
+/// Long enough for who answers what it is told.
+const A_WHILE: Duration = Duration::from_secs(4);
 const LONG: Duration = Duration::from_secs(3600);
 
 /// A target with these backends, and this time to drain.
@@ -88,13 +90,13 @@ fn assert_masked_away(frame: &[u8]) {
 #[test]
 fn a_websocket_of_a_backend_that_is_gone_hears_1001_on_both_sides() {
     let (played, others) = (Played::new(), fakes(1));
-    let keel = Keel::start(&of(Protocol::Http, &[played.address()], A_MOMENT));
+    let keel = Keel::start(&of(Protocol::Http, &[played.address()], A_WHILE));
     let (mut client, mut far) = played.websocket(&keel);
     client.send([0x81, 0x81, 1, 2, 3, 4, 5]);
     assert_eq!(exactly(&mut far, 7), [0x81, 0x81, 1, 2, 3, 4, 5]);
     far.write_all(b"\x81\x02hi").unwrap();
     assert_eq!(client.take(4), b"\x81\x02hi");
-    keel.reload(&of(Protocol::Http, &[others[0].addr()], A_MOMENT)).unwrap();
+    keel.reload(&of(Protocol::Http, &[others[0].addr()], A_WHILE)).unwrap();
     assert_eq!(keel.client().get("/").text(), "Hello from fake-1", "new requests go elsewhere");
     assert_eq!(client.take(4), AWAY);
     assert_masked_away(&exactly(&mut far, 8));
@@ -125,7 +127,7 @@ fn over_tls_a_websocket_hears_1001_and_the_end_of_the_session() {
     let (played, others) = (Played::new(), fakes(1));
     let mut after = None;
     let secure = Secure::with(Protocol::Http, &[&others[0]], "", |config| {
-        config.targets[0].drain_timeout = A_MOMENT;
+        config.targets[0].drain_timeout = A_WHILE;
         after = Some(config.clone());
         config.targets[0].backends = vec![backend(played.address())];
     });
@@ -350,7 +352,7 @@ fn tunnels_of_a_listener_that_is_gone_end_within_the_time_for_a_shutdown() {
     let of = |names: &[&str]| {
         let mut whole = config(Protocol::Http, &[]);
         (whole.listeners, whole.targets) = (Vec::new(), Vec::new());
-        whole.shutdown_timeout = Duration::from_secs(2);
+        whole.shutdown_timeout = A_WHILE;
         for name in names {
             let (protocol, address) = match *name {
                 "web" => (Protocol::Http, web.address()),
@@ -417,7 +419,7 @@ fn who_was_cut_with_a_listener_is_not_counted_at_the_end_of_the_process() {
 fn at_the_end_of_a_shutdown_websockets_hear_1001_and_are_counted_as_cut() {
     let played = Played::new();
     let mut config = of(Protocol::Http, &[played.address()], LONG);
-    config.shutdown_timeout = Duration::from_secs(3);
+    config.shutdown_timeout = A_WHILE * 2;
     let keel = Keel::start(&config);
     let (mut client, mut far) = played.websocket(&keel);
     let told = std::thread::spawn(move || {

@@ -70,8 +70,9 @@ fn a_call_ends_when_the_time_it_was_given_is_over_wherever_it_is() {
     let keel = keel(&[&backend], |_| ());
     let client = H2Client::connect(keel.address());
     // Before a head came, and between messages.
-    for (messages, trailers_only) in [(Vec::new(), true), (vec![b"one".to_vec()], false)] {
-        let mut call = begin(&client, "/a.B/C", &[("grpc-timeout", "50m")]);
+    for (messages, trailers_only, given) in [(Vec::new(), true, "50m"), (vec![b"one".to_vec()], false, "2S")]
+    {
+        let mut call = begin(&client, "/a.B/C", &[("grpc-timeout", given)]);
         call.send(&client, b"x", trailers_only);
         let ended = call.end(&client).unwrap();
         assert_eq!((ended.status, ended.trailers_only), (Some(4), trailers_only), "{ended:?}");
@@ -178,7 +179,7 @@ fn a_call_whose_client_reads_nothing_ends_when_its_time_is_over() {
     });
     let keel = keel(&[&backend], |_| ());
     let client = H2Client::with_window(keel.address(), 4096);
-    let mut call = begin(&client, "/a.B/C", &[("grpc-timeout", "300m")]);
+    let mut call = begin(&client, "/a.B/C", &[("grpc-timeout", "3S")]);
     call.send(&client, b"x", true);
     let (_, stream) = call.head(&client).unwrap();
     eventually("it is over", || keel.server.readings().ended_with(Cause::GrpcTimeout) == 1);

@@ -283,7 +283,7 @@ fn a_backend_that_says_nothing_is_a_504_and_its_connection_serves_on() {
         let _silent = line.asked().unwrap();
         line.serve();
     });
-    let keel = keel(&backend, |config| config.targets[0].timeouts.first_byte = Duration::from_millis(200));
+    let keel = keel(&backend, |config| config.targets[0].timeouts.first_byte = Duration::from_secs(3));
     assert_eq!(keel.client().get("/").status, 504);
     is_well(&keel);
     assert_eq!(backend.connections(), 1);

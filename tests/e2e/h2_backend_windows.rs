@@ -88,7 +88,7 @@ fn a_window_that_is_never_opened_is_waited_for_for_a_while_and_others_are_served
         line.settings(&[(frame::INITIAL_WINDOW_SIZE, 0)]);
         serve(line, |_, _, _| ());
     });
-    let keel = keel(&backend, |config| config.targets[0].timeouts.idle = Duration::from_millis(300));
+    let keel = keel(&backend, |config| config.targets[0].timeouts.idle = Duration::from_secs(3));
     greeted(&keel);
     let mut client = keel.client();
     client.send(UPLOAD);

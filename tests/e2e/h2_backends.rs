@@ -235,7 +235,7 @@ fn streams_wait_for_room_at_their_backend_and_are_counted() {
     let address = keel.address();
     thread::scope(|scope| {
         let asking: Vec<_> =
-            (0..6).map(|_| scope.spawn(move || Client::connect(address).get("/delay/50").status)).collect();
+            (0..6).map(|_| scope.spawn(move || Client::connect(address).get("/delay/500").status)).collect();
         eventually("two at once", || keel.server.targets()[0].backends[0].in_flight() == 2);
         assert!(asking.into_iter().all(|asking| asking.join().unwrap() == 200));
     });

@@ -329,7 +329,7 @@ fn a_websocket_whose_backend_is_taken_out_hears_1001_on_both_sides() {
     let of = |address: SocketAddr| {
         let mut config = config(Protocol::Http, &[address]);
         config.listeners[0].http2 = Some(Http2::default());
-        config.targets[0].drain_timeout = Duration::from_millis(200);
+        config.targets[0].drain_timeout = Duration::from_secs(4);
         config
     };
     let keel = Keel::start(&of(listener.local_addr().unwrap()));

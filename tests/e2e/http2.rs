@@ -281,7 +281,7 @@ fn a_client_that_reads_nothing_and_then_breaks_the_rules_kept_a_worker_busy_for_
     let keel = Keel::with(&[&backends[0]], |config| {
         let listener = &mut config.listeners[0];
         listener.http2 = Some(Http2::default());
-        listener.client_timeouts.idle = Duration::from_millis(300);
+        listener.client_timeouts.idle = Duration::from_secs(3);
         listener.client_timeouts.keep_alive = Duration::from_millis(100);
     });
     for fault in [&b"\0\0\x03\x06\0\0\0\0\0abc"[..], b""] {
@@ -314,7 +314,7 @@ fn a_client_that_does_not_answer_settings_is_served_until_its_time_is_up() {
     let backends = fakes(1);
     let keel = Keel::with(&[&backends[0]], |config| {
         config.listeners[0].http2 = Some(Http2::default());
-        config.listeners[0].client_timeouts.head = Duration::from_millis(300);
+        config.listeners[0].client_timeouts.head = Duration::from_secs(3);
     });
     let mut socket = std::net::TcpStream::connect(keel.address()).unwrap();
     socket.write_all(&hello("/")).unwrap();

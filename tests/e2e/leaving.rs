@@ -109,7 +109,7 @@ fn where_half_closed_is_nothing_the_end_gives_the_request_up() {
     let keel = half_closed(&backends[0], Some(Duration::ZERO));
     let mut client = keel.client();
     // By default this is answered.
-    client.send("GET /delay/700 HTTP/1.1\r\nHost: a\r\n\r\n").finish_sending();
+    client.send("GET /delay/60000 HTTP/1.1\r\nHost: a\r\n\r\n").finish_sending();
     assert_eq!(client.rest(), b"");
     until_ended(&keel, Cause::ClientGone, 1);
     assert_eq!(keel.client().get("/delay/50").status, 200, "others are not concerned");

@@ -75,8 +75,9 @@ fn a_percentage_is_a_share_of_the_weight_and_holds_until_another_one_is_said() {
     let scene = Scene::new();
     assert_eq!(scene.shares(8), [4, 4]);
     scene.agents.say(scene.at[0], "up 25%\n");
-    eventually("it is heard", || status(&scene.keel, 0).share == 25);
-    assert_eq!(scene.shares(10), [2, 8]);
+    // It is said right before it holds.
+    eventually("it is heard", || scene.shares(10) == [2, 8]);
+    assert_eq!(status(&scene.keel, 0).share, 25);
     // An agent that says nothing, or nonsense, changes nothing.
     for line in ["", "\n", "load 0.7\n", "up"] {
         scene.agents.say(scene.at[0], line);
@@ -84,8 +85,8 @@ fn a_percentage_is_a_share_of_the_weight_and_holds_until_another_one_is_said() {
         assert_eq!(scene.shares(10), [2, 8], "{line:?}");
     }
     scene.agents.say(scene.at[0], "200%\r\n");
-    eventually("it is heard", || status(&scene.keel, 0).share == 200);
-    assert_eq!(scene.shares(12), [8, 4]);
+    eventually("it is heard", || scene.shares(12) == [8, 4]);
+    assert_eq!(status(&scene.keel, 0).share, 200);
     scene.agents.say(scene.at[0], "0%");
     let drained = until(&scene.keel, 0, Health::Draining);
     assert_eq!((drained.source, &*drained.reason), (Source::Agent, "the agent says 0%"));

@@ -69,7 +69,7 @@ fn a_backend_that_hangs_is_out_within_fall_times_interval() {
 
 #[test]
 fn a_request_at_the_start_waits_for_the_first_verdict() {
-    let slow = Behaviour::default().latency(Duration::from_millis(300));
+    let slow = Behaviour::default().latency(Duration::from_secs(3));
     let backend = Fake::http("fake-1").behave(slow).start_in_thread().unwrap();
     let keel = Keel::with(&[&backend], |config| probe(config, one_probe(Duration::from_secs(10))));
     assert_eq!(status(&keel, 0).health, Health::Unknown);

@@ -3,6 +3,7 @@
 use std::io::BufRead as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use evenkeel::config::model::{AccessLog, LogFormat, LogPath, Share, Template};
 use evenkeel::message::{BackendId, Cause, ListenerId, TargetId};
@@ -76,6 +77,7 @@ fn known_mix(format: LogFormat) -> (LogFile, Vec<String>) {
         config.workers = 1;
         config.targets[0].backends[0].name = "off".into();
         config.targets[0].backends[1].name = "on".into();
+        config.targets[0].resilience.outlier.as_mut().unwrap().ejection = Duration::from_secs(20);
     });
     let mut client = keel.client();
     // Refused by the first backend, answered by the second; then the first is left alone.

@@ -97,7 +97,11 @@ fn of_a_thousand_requests_at_half_open_one_reaches_the_backend() {
 #[test]
 fn with_every_breaker_open_the_answer_is_503_at_once_and_says_so() {
     let backend = fakes(1).remove(0);
-    let keel = broken(&[&backend]);
+    let keel = Keel::with(&[&backend], |config| {
+        let resilience = &mut config.targets[0].resilience;
+        *resilience = quick_breaker();
+        resilience.breaker.as_mut().unwrap().open = Duration::from_secs(5);
+    });
     open(&keel, &backend, Fault::CloseUnanswered);
     let tried = backend.requests();
     for _ in 0..10 {
@@ -266,7 +270,7 @@ fn the_trial_of_a_backend_that_was_left_out_goes_out_on_a_fresh_connection() {
         config.workers = 1;
         let resilience = &mut config.targets[0].resilience;
         (resilience.breaker, resilience.retries) = (None, None);
-        resilience.outlier.as_mut().unwrap().ejection = Duration::from_millis(200);
+        resilience.outlier.as_mut().unwrap().ejection = Duration::from_secs(2);
     });
     suspect.behave(Behaviour::status(500));
     let mut client = keel.client();

@@ -118,7 +118,7 @@ fn a_slow_request_and_a_slow_upload_are_finished() {
     let backends = fakes(1);
     let keel = Keel::http(&[&backends[0]]);
     let (mut slow, mut upload) = (keel.client(), keel.client());
-    slow.send("GET /delay/300 HTTP/1.1\r\nHost: test\r\n\r\n");
+    slow.send("GET /delay/3000 HTTP/1.1\r\nHost: test\r\n\r\n");
     upload.send("POST /count HTTP/1.1\r\nHost: test\r\nContent-Length: 6\r\n\r\nabc");
     eventually("both are under way", || backends[0].requests() == 2);
     keel.server.shutdown().advance();

@@ -1,6 +1,5 @@
 //! A shadow that is dead, slow, endless or odd: the client notices nothing, and nothing piles up.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use evenkeel::message::Cause;
@@ -59,7 +58,8 @@ fn what_comes_behind_an_answer_is_never_given_to_another_copy() {
 #[test]
 fn a_shadow_that_refuses_connections_is_passed_over_like_any_backend() {
     let web = fakes(1);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let reserved = super::support::port::Reserved::new();
+    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], reserved.number()));
     let keel = Keel::start(&config(web[0].addr(), nobody, ALL, "", ""));
     let mut client = keel.client();
     for _ in 0..50 {

@@ -251,7 +251,6 @@ fn hostile_hellos_end_by_a_limit_or_by_the_deadline() {
     let ear = Ear::start();
     let routes = "      - {passthrough: true, target: mail}";
     let mut config = config_of("protocol: tcp", routes, &[("mail", ear.address)]);
-    config.listeners[0].client_timeouts.tls = Duration::from_millis(300);
     let keel = Keel::start(&config);
     let decode_error = [21, 3, 3, 0, 2, 2, 50];
     let record = |content: &[u8]| [&[22, 3, 1][..], &(content.len() as u16).to_be_bytes(), content].concat();
@@ -270,6 +269,8 @@ fn hostile_hellos_end_by_a_limit_or_by_the_deadline() {
         assert!(came == decode_error, "{place}: {came:?}");
     }
     until_ended(&keel, Cause::TlsHandshake, 5);
+    config.listeners[0].client_timeouts.tls = Duration::from_secs(2);
+    let keel = Keel::start(&config);
     let whole = hello(HELLOS[6]);
     let half = &whole[..whole.len() / 2];
     let mut socket = connect(keel.address());

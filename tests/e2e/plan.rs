@@ -223,7 +223,8 @@ fn a_certificate_with_other_contents_changes_its_listener_and_no_secret_is_told(
 #[test]
 fn nobody_connects_to_an_address_that_is_only_tried_out() {
     let lab = Lab::start(BEFORE);
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let reserved = super::support::port::Reserved::new();
+    let free = std::net::SocketAddr::from(([127, 0, 0, 1], reserved.number()));
     let text = AFTER.replace("127.0.0.2:0", &format!("\"{free}\""));
     let ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (ends, hits) = (

@@ -136,7 +136,7 @@ fn a_listener_that_is_gone_says_so_to_its_clients_and_refuses_new_ones() {
         Client::connect(keel.addresses("a")[0]),
     );
     assert_eq!(idle.get("/").status, 200);
-    backends[0].behave(Behaviour::default().latency(Duration::from_millis(300)).times(1));
+    backends[0].behave(Behaviour::default().latency(Duration::from_secs(3)).times(1));
     busy.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     eventually("it is under way", || backends[0].requests() == 2);
     keel.reload(&config_of(&["b"], &[&backends[1]])).unwrap();

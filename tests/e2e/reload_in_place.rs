@@ -30,7 +30,7 @@ fn a_request_under_way_is_logged_where_it_ends_and_none_twice() {
     let keel = Keel::start(&of(log_at(&folder, "a")));
     let mut client = keel.client();
     assert_eq!(client.get("/").status, 200);
-    backends[0].behave(Behaviour::default().latency(Duration::from_millis(200)).times(1));
+    backends[0].behave(Behaviour::default().latency(Duration::from_secs(3)).times(1));
     client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     eventually("it is under way", || backends[0].requests() == 2);
     keel.reload(&of(log_at(&folder, "b"))).unwrap();

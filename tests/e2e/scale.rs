@@ -7,7 +7,7 @@ use super::metrics::scrape;
 use super::support::process::Process;
 use super::support::{Client, eventually, fakes};
 
-const CONFIG: &str = "scale: {out: {queued: 2, for: 1s}, in: {busy: 50%, for: 1s}}";
+const CONFIG: &str = "scale: {out: {queued: 2, for: 1s}, in: {busy: 50%, for: 3s}}";
 
 fn events(process: &Process) -> Vec<(String, String)> {
     let (_, list) = process.ask("GET /api/v1/events", b"");
@@ -64,7 +64,9 @@ fn a_long_queue_and_an_idle_target_are_told_once_each_to_all_who_listen() {
     eventually("it would do with fewer", || signal(&process) == "in");
     let into = ("scale_in".to_owned(), "web".to_owned());
     assert_eq!(events(&process), [out.clone(), into.clone()]);
-    eventually("the receiver knows", || hook.last_requests().len() == 2);
+    eventually("the receiver knows", || {
+        hook.last_requests().iter().filter(|told| told.complete).count() == 2
+    });
     let told = hook.last_requests();
     let bodies: Vec<Value> = told.iter().map(|told| serde_json::from_slice(&told.body).unwrap()).collect();
     assert_eq!([&bodies[0]["event"], &bodies[1]["event"]], ["scale_out", "scale_in"]);

@@ -18,7 +18,7 @@ fn of(backends: &[Running], states: [&str; 2]) -> String {
     let each: String = each.map(line).collect();
     format!(
         "workers: 2\ntargets:\n  web:\n    protocol: http\n    listener: 127.0.0.1:0\n    balance: least_connections\n    \
-         health_check: {{path: /health, interval: 100ms, timeout: 100ms}}\n    backends:\n{each}"
+         health_check: {{path: /health, interval: 100ms, timeout: 10s}}\n    backends:\n{each}"
     )
 }
 

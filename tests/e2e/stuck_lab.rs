@@ -56,7 +56,7 @@ impl Lab {
         let mut config = String::from("workers: 1\ntargets:\n");
         let mut target = |name: &str, protocol: &str, backend: SocketAddr, more: &str| {
             let keys = if protocol == "tcp" { &DEADLINES[4..] } else { &DEADLINES[..] };
-            let time = |key: &&str| if *key == short { "1s" } else { "1h" };
+            let time = |key: &&str| if *key == short { "3s" } else { "1h" };
             let secured = more.contains("tls: {");
             let keys = keys.iter().filter(|&&key| key != "tls" || secured);
             let timeouts: Vec<_> = keys.map(|key| format!("{key}: {}", time(key))).collect();

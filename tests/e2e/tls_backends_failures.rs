@@ -24,7 +24,7 @@ struct Broken {
 
 const TRUSTED: &str = "upstream_tls: {ca_file: ca.pem}";
 /// Long enough for the good backend beside one that is silent.
-const SHORT: &str = "500ms";
+const SHORT: &str = "2s";
 const SHOWING: &str = "upstream_tls: {ca_file: ca.pem, client_cert: stranger.pem, client_key: stranger.key}";
 
 fn broken(tls: TlsOptions, cause: Cause, reason: &str) -> Broken {
@@ -102,8 +102,8 @@ fn every_broken_backend(lab: &Lab) -> Vec<Broken> {
         ),
         spoiled(lab, TlsFault::Plain, Cause::UpstreamNotTls, "it does not speak TLS"),
         spoiled(lab, TlsFault::TalkFirst, Cause::UpstreamNotTls, "it does not speak TLS"),
-        spoiled(lab, TlsFault::Hang, Cause::UpstreamTlsTimeout, "no handshake in 500ms"),
-        spoiled(lab, TlsFault::Half, Cause::UpstreamTlsTimeout, "no handshake in 500ms"),
+        spoiled(lab, TlsFault::Hang, Cause::UpstreamTlsTimeout, &format!("no handshake in {SHORT}")),
+        spoiled(lab, TlsFault::Half, Cause::UpstreamTlsTimeout, &format!("no handshake in {SHORT}")),
         spoiled(lab, TlsFault::Close, Cause::UpstreamTls, "it closed the connection in the handshake"),
     ];
     for version in [TlsVersion::Tls12, TlsVersion::Tls13] {

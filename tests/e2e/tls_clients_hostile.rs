@@ -17,7 +17,7 @@ use super::support::tls::{BOTH, Secure, TLS12, TLS13, TlsSocket, client_config_o
 use super::support::{Client, eventually, fakes, recording};
 
 /// Long enough for whoever is honest in here, and short for the others.
-const SOON: Duration = Duration::from_secs(1);
+const SOON: Duration = Duration::from_secs(2);
 
 fn hurried(backends: &[&Running]) -> Secure {
     Secure::with(Protocol::Http, backends, "", |config| config.listeners[0].client_timeouts.tls = SOON)

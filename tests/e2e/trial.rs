@@ -160,7 +160,9 @@ fn a_trial_ends_by_itself_or_by_a_rollback_and_keeps_everything_else_out() {
     std::fs::write(&file, old).unwrap();
     done(&process, &["rollback"], "rolled back: ");
     assert_eq!(greeting(&process), "Hello from fake-1");
-    assert!(process.said().iter().any(|line| line.contains("rolled back, as uid ")));
+    eventually("who did it is told", || {
+        process.said().iter().any(|line| line.contains("rolled back, as uid "))
+    });
 }
 
 #[test]
@@ -233,7 +235,9 @@ fn files_that_keys_name_are_read_under_the_trial_s_text_and_edits_of_the_config_
     done(&process, &["rollback"], "rolled back: ");
     // What was edited meanwhile counts now.
     eventually("the edit is read", || greeting(&process) == "Hello from fake-3");
-    assert!(process.said().iter().any(|line| line.contains("rolled back, as uid ")));
+    eventually("who did it is told", || {
+        process.said().iter().any(|line| line.contains("rolled back, as uid "))
+    });
 }
 
 /// Asks again and again until the config on trial is taken back; gives how many requests failed of how many.

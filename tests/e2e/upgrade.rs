@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use fake_backend::{Behaviour, Fake, Running, TcpMode};
 use serde_json::{Value, json};
 
-use super::support::process::{Process, ask};
+use super::support::process::{Process, ask, whole};
 use super::support::{Client, PATIENCE, eventually, fakes};
+use super::upgrade_kills::{child_of, stands};
 
 /// Processes that have come into the place of one of ours: nobody else ends them.
 #[derive(Default)]
@@ -184,12 +185,11 @@ fn what_can_not_take_over_changes_nothing() {
         "listeners: {{other: {{bind: '{}', protocol: http, routes: [{{target: web}}]}}}}",
         taken.local_addr().unwrap()
     );
-    std::fs::write(folder.join("evenkeel.yaml"), super::support::process::whole(&format!("{text}\n{more}")))
-        .unwrap();
+    std::fs::write(folder.join("evenkeel.yaml"), whole(&format!("{text}\n{more}"))).unwrap();
     let why = refused(&process, &json!({}));
     assert!(why.contains("can't bind"), "{why}");
     let with_config = |text: &str| {
-        std::fs::write(folder.join("evenkeel.yaml"), super::support::process::whole(text)).unwrap();
+        std::fs::write(folder.join("evenkeel.yaml"), whole(text)).unwrap();
         refused(&process, &json!({}))
     };
     let away = with_config(&text.replace("listener: '127.0.0.1:0'", "listener: '192.0.2.1:0'"));
@@ -248,7 +248,7 @@ fn everything_that_somebody_may_connect_to_goes_on_with_other_workers() {
     };
     works("before");
     for workers in [4, 1, 3] {
-        let text = super::support::process::whole(&of(workers));
+        let text = whole(&of(workers));
         std::fs::write(process.folder().join("evenkeel.yaml"), text).unwrap();
         heirs.upgrade(&socket, &json!({}));
         eventually("the old one accepts no more", || ended(&process) == heirs.0.len());
@@ -269,7 +269,8 @@ pub fn metrics_address(process: &Process) -> SocketAddr {
 #[test]
 fn what_is_changed_by_hand_goes_on_and_no_more_than_three_drain() {
     let backends = fakes(2);
-    let process = Process::start(&config(&backends, ""), 1);
+    let patient = config(&backends, "").replace("shutdown_timeout: 20s", "shutdown_timeout: 1h");
+    let process = Process::start(&patient, 1);
     let (address, socket, mut heirs) = (process.address("web"), process.socket(), Heirs::default());
     let backend = backends[0].addr();
     let path = format!("PATCH /api/v1/targets/web/backends/{backend}");
@@ -298,7 +299,9 @@ fn what_is_changed_by_hand_goes_on_and_no_more_than_three_drain() {
     let _ = held[0].read_to_end(&mut rest);
     let mut process = process;
     eventually("the oldest one has ended", || process.has_ended());
-    assert!(process.said().iter().any(|line| line.contains("another upgrade wants room")));
+    eventually("it says why", || {
+        process.said().iter().any(|line| line.contains("another upgrade wants room"))
+    });
 }
 
 /// Found under a systemd: whoever stops the service tells all of its processes, and the one before took that for a second signal.
@@ -355,9 +358,18 @@ pub fn signal(process: u32, signal: rustix::process::Signal) {
 #[test]
 fn a_process_that_is_told_to_end_while_it_hands_over_leaves_nobody_behind() {
     let backends = fakes(1);
-    let mut process = Process::start(&config(&backends, ""), 1);
-    let (address, mut heirs) = (process.address("web"), Heirs::default());
-    let (heir, asking) = hold(&process, &mut heirs);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("evenkeel.yaml"), whole(&config(&backends, ""))).unwrap();
+    let mut process = Process::start_with(folder, 1, &[("EVENKEEL_UPGRADE_STOP", Path::new("new:taken"))]);
+    let (address, socket, mut heirs) = (process.address("web"), process.socket(), Heirs::default());
+    let asking = std::thread::spawn(move || ask(&socket, "POST /api/v1/upgrade", b"{}"));
+    let mut found = None;
+    eventually("the new one has what it inherits, and stands still", || {
+        found = child_of(process.id());
+        found.is_some_and(stands)
+    });
+    let heir = found.unwrap();
+    heirs.0.push(heir);
     process.terminate();
     let (status, answer) = asking.join().unwrap();
     assert_eq!(status, 409, "{answer}");
@@ -427,7 +439,7 @@ fn an_upgrade_that_fails_has_written_nothing() {
         taken.local_addr().unwrap()
     );
     let edited = config(&backends, &more).replace("'}]", "', weight: 5}]");
-    std::fs::write(process.folder().join("evenkeel.yaml"), super::support::process::whole(&edited)).unwrap();
+    std::fs::write(process.folder().join("evenkeel.yaml"), whole(&edited)).unwrap();
     let why = refused(&process, &json!({}));
     assert!(why.contains("can't bind"), "{why}");
     assert_eq!(journal(), before);
@@ -450,7 +462,7 @@ fn files_of_sockets_that_nobody_has_any_more_are_gone() {
     let (socket, mut heirs) = (process.socket(), Heirs::default());
     let other = folder.path().join("admin.sock");
     let edited = config(&backends, &format!("admin: {{socket: '{}'}}", other.display()));
-    std::fs::write(process.folder().join("evenkeel.yaml"), super::support::process::whole(&edited)).unwrap();
+    std::fs::write(process.folder().join("evenkeel.yaml"), whole(&edited)).unwrap();
     let (status, answer) = ask(&socket, "POST /api/v1/upgrade", b"{}");
     assert_eq!(status, 200, "{answer}");
     heirs.0.push(answer["process"].as_u64().unwrap() as u32);
@@ -472,11 +484,7 @@ fn a_supervisor_is_told_when_it_serves_and_which_process_does() {
         String::from_utf8(said[..length].to_vec()).unwrap()
     };
     let place = folder.path().join("notify");
-    std::fs::write(
-        folder.path().join("evenkeel.yaml"),
-        super::support::process::whole(&config(&backends, "")),
-    )
-    .unwrap();
+    std::fs::write(folder.path().join("evenkeel.yaml"), whole(&config(&backends, ""))).unwrap();
     let process = Process::start_with(folder, 1, &[("NOTIFY_SOCKET", &place)]);
     assert_eq!(hear(), "READY=1\n");
     let (socket, mut heirs) = (process.socket(), Heirs::default());

@@ -12,13 +12,13 @@ use super::support::{Client, eventually, fakes};
 use super::upgrade::{Heirs, config, identity, refused, signal};
 
 /// Whether a process stands still.
-fn stands(process: u32) -> bool {
+pub fn stands(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
 }
 
 /// The process that a running one has started, if there is one.
-fn child_of(process: u32) -> Option<u32> {
+pub fn child_of(process: u32) -> Option<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
     let children: Vec<String> = children.collect();
@@ -28,7 +28,8 @@ fn child_of(process: u32) -> Option<u32> {
 /// Kills one of the two at a step; says whether somebody serves after it without anybody's help.
 fn killed_at(step: &str, kills_old: bool) -> bool {
     let backends = fakes(1);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let reserved = super::support::port::Reserved::new();
+    let port = std::net::SocketAddr::from(([127, 0, 0, 1], reserved.number()));
     let text = config(&backends, "").replace("127.0.0.1:0", &port.to_string());
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("evenkeel.yaml"), super::support::process::whole(&text)).unwrap();
@@ -49,9 +50,10 @@ fn killed_at(step: &str, kills_old: bool) -> bool {
     };
     let mut new = None;
     eventually(&format!("it comes to {step}"), || {
+        // Once it stands the other one is there, if it ever is.
+        let stands_old = step.starts_with("old") && stands(old);
         new = child_of(old).or(new);
-        let who = if step.starts_with("old") { Some(old) } else { new };
-        who.is_some_and(stands)
+        new.is_some_and(|new| stands_old || !step.starts_with("old") && stands(new))
     });
     let new = new.unwrap();
     heirs.0.push(new);

@@ -260,8 +260,9 @@ fn a_reload_changes_who_is_told_and_what_waits_for_others_is_dropped() {
     eventually("it waits", || status(&process)["waiting"] == 1);
     process.reload(&config(&backends, &hook(&up, ", events: [backend_up, reload]")));
     wait_for(&up, &["reload -"]);
-    let said = process.said().join("\n");
-    assert!(said.contains("1 messages were dropped: it is not in the config any more"), "{said}");
+    eventually("what was dropped is told", || {
+        process.said().join("\n").contains("1 messages were dropped: it is not in the config any more")
+    });
     revive(&process, &backends, 0);
     wait_for(&up, &["reload -", "backend_up web/b0"]);
     eventually("none waits", || status(&process)["waiting"] == 0);
