@@ -264,7 +264,7 @@ fn a_program_proves_names_with_a_star_in_dns() {
 fn renewals_come_in_time_and_no_handshake_notices() {
     let plain = Place::default();
     let authority = AcmeAuthority::looking_at(Arc::clone(&plain));
-    authority.behave(|manners| manners.life = Duration::from_secs(18));
+    authority.behave(|manners| manners.life = Duration::from_secs(10));
     let process = start(&config(&authority, "", "{acme: a.example}"));
     *plain.lock().unwrap() = Some(process.address("plain"));
     eventually("it is issued", || is_trusted(&process, &authority, "a.example"));

@@ -93,6 +93,7 @@ fn who_has_none_free_of_its_own_takes_those_that_it_believes_free_and_no_others(
     });
     under_way.push(ask(second.address("web")));
     eventually("it waits", || load(&second) == (0, 1));
+    backends.iter().for_each(|backend| backend.behave(Behaviour::default()));
     assert!(under_way.into_iter().all(|asked| asked.join().unwrap() == 200));
     assert!(backends.iter().all(|backend| backend.requests() >= 1));
     eventually("nothing is left of others", || {

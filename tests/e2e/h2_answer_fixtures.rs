@@ -300,5 +300,5 @@ fn an_answer_in_the_form_of_http_2_arrives_as_what_it_says_or_visibly_not() {
 fn an_answer_that_falls_silent_ends_and_the_next_one_is_intact() {
     let (silent, _) = forms();
     assert!(silent.len() >= 8, "{}", silent.len());
-    assert_eq!(run(silent, Duration::from_secs(2)), 0);
+    assert_eq!(run(silent, Duration::from_secs(1)), 0);
 }

@@ -140,7 +140,7 @@ impl TargetState {
         }
         // Nor is anybody to be tried out who was left out, while one of the own is well.
         let is_free = others.watch.ready.count() > 0 && others.watch.due() > ask.now;
-        is_free.then(|| self.choose(live, 1, others, ask)).flatten()
+        (is_free && self.board.take_spill()).then(|| self.choose(live, 1, others, ask)).flatten()
     }
 
     /// The same after all tiers of `live` had nobody. Who is ready and who is full is told to the live set in force only: what

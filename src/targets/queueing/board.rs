@@ -93,14 +93,15 @@ impl Board {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether this pick goes to a backend first that another node prefers: so many do as were said, one after the other.
+    /// Whether picks go to a backend first that another node prefers: so many do as were said, one after the other.
     #[inline]
     pub(in crate::targets) fn spills(&self) -> bool {
-        self.spills.load(Ordering::Relaxed) > 0 && self.take_spill()
+        self.spills.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether this one is of those; it counts as one then.
     #[cold]
-    fn take_spill(&self) -> bool {
+    pub(in crate::targets) fn take_spill(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);
         self.spills.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }

@@ -127,9 +127,9 @@ impl TargetState {
         Some(LevelSums { own: sums(0), others: sums(1) }).filter(|sums| sums.own.1 > 0 && sums.others.1 > 0)
     }
 
-    /// So many of the next requests go first to backends that other nodes prefer.
-    pub(in crate::targets) fn spill(&self, requests: u32) {
-        self.board.spills.store(requests, Ordering::Relaxed);
+    /// So many of the next requests go first to backends that other nodes prefer; gives how many were to and have not come.
+    pub(in crate::targets) fn spill(&self, requests: u32) -> u32 {
+        self.board.spills.swap(requests, Ordering::Relaxed)
     }
 
     /// From now on this node prefers those for which `is_own` says so.
