@@ -1,6 +1,6 @@
 //! How many backends each node prefers, by what is asked of it: one node says once a second which of them move.
 //!
-//! A node's share of the backends is to be its share of the demand (requests under way and waiting, measured), less what it hands over to others (`spilling`), at least a few. Demand by itself goes up and down: so it is
+//! A node's share of the backends is to be its share of the demand (requests under way and waiting, measured), less half of what it hands over to others (`spilling`), at least a few. Demand by itself goes up and down: so it is
 //! looked at twice, over two seconds and over a minute. What differs by much more than chance would have it for three seconds is a change, and from then on
 //! only what came after it counts; everything else is chance, of which little is believed. Moves begin when a node is off by more than chance explains, and end when none is by
 //! half of that. What chance does is measured: how far demand goes by itself, and for how long it remembers itself, since requests that take long make it slow.
@@ -37,6 +37,8 @@ const LEAST: f64 = 0.5;
 const SOON: f64 = 15.0;
 /// Seconds after which a change is one.
 const LASTS: u32 = 3;
+/// As many of these as come after it: it begins somewhere in the first one.
+const AFTER: u32 = LASTS - 1;
 /// The part of its backends by which a node may be off, and backends by which any may: rounding alone makes it almost one.
 const OFF: f64 = 0.05;
 const ROUNDED: f64 = 0.75;
@@ -106,6 +108,11 @@ impl Demand {
         self.fast += (count - self.fast) * (1.0 - (-1.0 / FAST).exp());
         mix(&mut self.spread, (count - self.slow).powi(2));
         mix(&mut self.slow, count);
+    }
+
+    /// How much it was in the latest seconds.
+    fn lately(&self) -> f64 {
+        self.last[self.last.len() - AFTER as usize..].iter().sum::<f64>() / f64::from(AFTER)
     }
 
     /// What chance does to the mean of it over so many seconds. Requests that come by themselves spread as much as there are of them on average; those of clients that
@@ -246,9 +253,9 @@ impl Evening {
             self.memory = self.remembers();
         }
         if self.changed >= LASTS {
-            // The step itself is no memory of the demand that comes after it.
-            self.demand.iter_mut().for_each(|one| *one = Demand::of(one.fast));
-            (self.seconds, self.changed) = (LASTS, 0);
+            // What was before it says nothing of what comes after it, and nor does the step itself.
+            self.demand.iter_mut().for_each(|one| *one = Demand::of(one.lately()));
+            (self.seconds, self.changed) = (AFTER, 0);
         }
     }
 
@@ -261,7 +268,10 @@ impl Evening {
         let floor = (count / staying).clamp(0, FLOOR);
         let demand: Vec<f64> =
             self.demand.iter().zip(&stays).map(|(one, stays)| if *stays { one.slow } else { 0.0 }).collect();
-        let parts = spilling::parts(&demand, count as f64 * f64::from(scene.places));
+        // Half of the way to where all are used alike: from there on what is handed over takes longer than it is worth.
+        let alike = spilling::parts(&demand, count as f64 * f64::from(scene.places));
+        let parts: Vec<f64> =
+            alike.iter().zip(&demand).map(|(alike, asked)| f64::midpoint(*alike, *asked)).collect();
         let (whole_numbers, exact) = shares(count, &parts, &stays, floor);
         let whole: f64 = demand.iter().sum::<f64>().max(IDLE);
         let memory = self.memory;
@@ -321,146 +331,4 @@ struct WantedShares {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-    const CALM: Duration = Duration::from_secs(12);
-
-    /// Nodes that share forty backends, and who evens them.
-    struct Lab {
-        nodes: Vec<String>,
-        identities: Vec<String>,
-        moved: BTreeMap<String, String>,
-        evening: Evening,
-        seconds: u64,
-        is_leaving: Vec<bool>,
-        held: Vec<usize>,
-    }
-
-    impl Lab {
-        fn new(nodes: &[&str]) -> Lab {
-            Lab {
-                nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
-                identities: (0..40).map(|number| format!("web/b{number}")).collect(),
-                moved: BTreeMap::new(),
-                evening: Evening::default(),
-                seconds: 100,
-                is_leaving: vec![false; nodes.len()],
-                held: Vec::new(),
-            }
-        }
-
-        fn owners(&self) -> Owners {
-            Owners::of(&self.nodes, self.identities.iter().map(String::as_str), &self.moved)
-        }
-
-        /// One more second with this demand: which moved.
-        fn tick(&mut self, demand: &[u32]) -> Vec<usize> {
-            self.seconds += 1;
-            let (owners, identities) = (self.owners(), self.identities.clone());
-            let identities: Vec<&str> = identities.iter().map(String::as_str).collect();
-            let (held, is_leaving) = (self.held.clone(), self.is_leaving.clone());
-            let scene = EveningScene {
-                owners: &owners,
-                identities: &identities,
-                places: 1,
-                is_leaving: &is_leaving,
-                is_busy: &|place| place % 2 == 0,
-                is_free: &|place| !held.contains(&place),
-                calm: CALM,
-            };
-            let now = Tick(self.seconds * SECOND);
-            self.evening.hear(demand);
-            let moves = self.evening.tick(&scene, now);
-            self.evening.moved(&identities, &moves, now);
-            for one in &moves {
-                assert_ne!(owners.numbers()[one.backend], one.to);
-                self.moved.insert(identities[one.backend].to_owned(), self.nodes[one.to].clone());
-            }
-            moves.into_iter().map(|one| one.backend).collect()
-        }
-
-        /// Until nothing has moved for a while: how many did at once at most, and how long it took.
-        fn settle(&mut self, demand: &[u32]) -> (usize, u64) {
-            let (mut most, mut last, begun) = (0, self.seconds, self.seconds);
-            while self.seconds < last + 60 {
-                let moved = self.tick(demand).len();
-                most = most.max(moved);
-                if moved > 0 {
-                    last = self.seconds;
-                }
-            }
-            let took = last - begun;
-            // What is left is moved once chance is known to do nothing here.
-            (0..300).for_each(|_| drop(self.tick(demand)));
-            (most, took)
-        }
-    }
-
-    #[test]
-    fn backends_go_where_requests_come_a_tenth_at_a_time_and_idle_ones_first() {
-        let mut lab = Lab::new(&["a", "b"]);
-        assert!((0..12).all(|_| lab.tick(&[20, 0]).is_empty()), "the nodes have just come");
-        let (first, before) = (lab.tick(&[20, 0]), lab.owners());
-        assert!(first.len() == 4 && first.iter().all(|place| place % 2 == 1), "{first:?}");
-        let (most, took) = lab.settle(&[20, 0]);
-        assert!(most <= 4 && took <= 10, "{most} at once, {took} s");
-        assert_eq!((lab.owners().counts(), before.counts().len()), (vec![36, 4], 2));
-        // And back, some seconds after it is the other one that is asked.
-        let (most, took) = lab.settle(&[0, 20]);
-        assert!(most <= 4 && took <= 15, "{most} at once, {took} s");
-        assert_eq!(lab.owners().counts(), [4, 36]);
-        assert!((0..200).all(|second| lab.tick(&[second % 2, 20 + second % 3]).is_empty()), "it rests");
-    }
-
-    #[test]
-    fn what_is_held_and_what_has_just_moved_stays_and_nobody_is_helped_who_has_nothing_to_do() {
-        let mut lab = Lab::new(&["a", "b"]);
-        lab.held = (0..40).collect();
-        assert_eq!(lab.settle(&[20, 0]).0, 0);
-        lab.held.clear();
-        let mut last = HashMap::new();
-        for second in 0..200 {
-            let demand = if second / 6 % 2 == 0 { [30, 0] } else { [0, 30] };
-            for place in lab.tick(&demand) {
-                let before = last.insert(place, second);
-                assert!(before.is_none_or(|before| second - before >= 10), "{place}: {before:?}, {second}");
-            }
-        }
-        let mut lab = Lab::new(&["a", "b", "c"]);
-        assert_eq!(lab.settle(&[0, 0, 0]).0, 0, "nobody is asked");
-        let mut few = Lab::new(&["a", "b"]);
-        few.identities.truncate(3);
-        assert_eq!(few.settle(&[20, 0]).0, 0, "all prefer all");
-    }
-
-    #[test]
-    fn a_node_that_is_to_be_drained_gives_all_of_its_backends_away_and_gets_them_back() {
-        let mut lab = Lab::new(&["a", "b", "c"]);
-        lab.settle(&[10, 10, 10]);
-        lab.is_leaving[1] = true;
-        lab.settle(&[10, 0, 10]);
-        assert_eq!(lab.owners().counts(), [20, 0, 20]);
-        lab.is_leaving[1] = false;
-        lab.settle(&[10, 10, 10]);
-        // Also while nobody asks for anything; but for one that is held there, which keeps nobody from coming to rest.
-        lab.held = vec![(0..40).find(|place| lab.owners().owner(*place) == Some("b")).unwrap()];
-        lab.is_leaving[1] = true;
-        lab.settle(&[0, 0, 0]);
-        assert_eq!(lab.owners().counts()[1], 1);
-        assert!((0..200).all(|_| lab.tick(&[10, 0, 10]).is_empty()));
-        (lab.is_leaving[1], lab.held) = (false, Vec::new());
-        lab.settle(&[10, 10, 10]);
-        let counts = lab.owners().counts();
-        assert!(counts.iter().all(|count| (12..=15).contains(count)), "{counts:?}");
-        // Where all are, somebody serves all the same.
-        lab.is_leaving = vec![true; 3];
-        assert_eq!(lab.settle(&[10, 10, 10]).0, 0);
-        // One that goes changes nothing for as long as a lease, and its own are those of who is first.
-        lab.nodes.pop();
-        lab.is_leaving = vec![false; 2];
-        assert!((0..12).all(|_| lab.tick(&[20, 0]).is_empty()));
-        assert_eq!(lab.owners().counts().iter().sum::<usize>(), 40);
-    }
-}
+mod tests;
