@@ -26,7 +26,7 @@ pub(in crate::targets) fn named(name: &str, address: BackendAddress) -> model::B
 }
 
 /// A target `web` with backends `b0`, `b1`, … that are up from the start.
-pub(in crate::targets) fn unprobed(backends: u16) -> model::TargetConfig {
+pub(crate) fn unprobed(backends: u16) -> model::TargetConfig {
     model::TargetConfig {
         send_proxy: None,
         name: "web".into(),
@@ -50,7 +50,7 @@ pub(in crate::targets) fn probed(backends: u16) -> model::TargetConfig {
     model::TargetConfig { health: Some(HealthCheck::default()), ..unprobed(backends) }
 }
 
-pub(in crate::targets) fn target(config: &model::TargetConfig) -> Arc<Target> {
+pub(crate) fn target(config: &model::TargetConfig) -> Arc<Target> {
     Registry::new().apply(std::slice::from_ref(config)).remove(0)
 }
 

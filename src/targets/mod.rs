@@ -45,4 +45,4 @@ pub use state::target_state::{TargetState, Transition, Verdict};
 #[cfg(test)]
 mod explorer;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;

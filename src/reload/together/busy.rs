@@ -27,6 +27,9 @@ pub(super) struct BusyRow {
     pub(super) turn: u64,
     /// Requests on backends that have any, by identity.
     pub(super) backends: BTreeMap<String, u32>,
+    /// How many of these were there a turn before, too.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) still: BTreeMap<String, u32>,
     /// Requests that wait, by target.
     #[serde(default)]
     pub(super) waiting: BTreeMap<String, u32>,
@@ -69,8 +72,6 @@ struct HeardRow {
     /// When that was seen.
     since: Instant,
     row: Arc<BusyRow>,
-    /// What it had said before that.
-    before: Arc<BusyRow>,
 }
 
 /// What the other nodes say at a moment.
@@ -78,8 +79,6 @@ struct HeardRow {
 pub(super) struct BusyOthers {
     /// Of each that has said something lately, by name.
     pub(super) rows: BTreeMap<String, Arc<BusyRow>>,
-    /// What they had said before.
-    pub(super) before: BTreeMap<String, Arc<BusyRow>>,
     /// One of them had something and says nothing any more: nobody knows what it has.
     pub(super) is_in_the_dark: bool,
 }
@@ -88,13 +87,12 @@ impl BusyOthers {
     /// What all of them have on backends, by identity.
     pub(super) fn sums(&self) -> HashMap<&str, HeardCount> {
         let mut sums: HashMap<&str, HeardCount> = HashMap::new();
-        for (node, row) in &self.rows {
-            let before = self.before.get(node).map(|before| &before.backends);
+        for row in self.rows.values() {
             for (identity, count) in &row.backends {
-                let there = before.and_then(|before| before.get(identity)).copied().unwrap_or(0);
+                let still = row.still.get(identity).copied().unwrap_or(0);
                 let sum = sums.entry(identity).or_default();
                 sum.last = sum.last.saturating_add(*count);
-                sum.still = sum.still.saturating_add(there.min(*count));
+                sum.still = sum.still.saturating_add(still.min(*count));
             }
         }
         sums
@@ -139,15 +137,13 @@ impl HeardNodes {
             let changed = view.rows.changed(name);
             let heard = match self.said.remove(node) {
                 Some(heard) if heard.changed == changed => heard,
-                before => {
+                _ => {
                     let row = view.rows.get(name).and_then(|row| rows::read::<BusyRow>(&row.value));
-                    let before = before.map(|heard| heard.row).unwrap_or_default();
-                    HeardRow { changed, since: at, row: Arc::new(row.unwrap_or_default()), before }
+                    HeardRow { changed, since: at, row: Arc::new(row.unwrap_or_default()) }
                 }
             };
             if at.duration_since(heard.since) <= OLD.max(tick * 3) {
                 others.rows.insert(node.to_owned(), Arc::clone(&heard.row));
-                others.before.insert(node.to_owned(), Arc::clone(&heard.before));
             } else if !heard.row.is_empty() {
                 others.is_in_the_dark = true;
             }
@@ -174,16 +170,17 @@ mod tests {
             needy: BTreeSet::from(["web".to_owned()]),
             ..BusyRow::default()
         };
-        let before = BusyRow { backends: [("web/b".to_owned(), 1)].into(), ..BusyRow::default() };
+        let other =
+            BusyRow { still: [("web/b".to_owned(), 1), ("web/c".to_owned(), 1)].into(), ..row.clone() };
         assert_eq!(["web", "web-2", "other", "none"].map(|target| row.demand(target)), [9, 7, 1, 0]);
         let others = BusyOthers {
-            rows: ["a", "b"].map(|node| (node.to_owned(), Arc::new(row.clone()))).into(),
-            before: [("b".to_owned(), Arc::new(before))].into(),
+            rows: [("a", row), ("b", other)].map(|(node, row)| (node.to_owned(), Arc::new(row))).into(),
             is_in_the_dark: false,
         };
         let of = |backend: &str| others.sums()[backend];
         assert_eq!(of("web/b"), HeardCount { last: 6, still: 1 }, "of one of three that b has");
         assert_eq!((of("web/a").still, others.needy("web").len()), (0, 2));
+        assert!(!others.sums().contains_key("web/c"), "where it has none, none is there");
         assert!(others.needy("other").is_empty());
     }
 
@@ -196,7 +193,6 @@ mod tests {
         let has_one = || BusyRow { backends: [("web/b".to_owned(), 1)].into(), ..BusyRow::default() };
         let others = |rows: &[(&str, BusyRow)], is_in_the_dark: bool| BusyOthers {
             rows: rows.iter().map(|(node, row)| ((*node).to_owned(), Arc::new(row.clone()))).collect(),
-            before: BTreeMap::new(),
             is_in_the_dark,
         };
         let two = [("a", says(96)), ("b", says(32))];
@@ -213,7 +209,9 @@ mod tests {
         assert!(!says(1).is_empty() && none.is_empty());
         // What an older one has written is read, and one that has nothing to say of it writes what an older one would.
         let old: BusyRow = rows::read(br#"{"turn":1,"backends":{"web/a":1}}"#).unwrap();
-        assert!(old.lately.is_empty() && !String::from_utf8(rows::write(&old)).unwrap().contains("lately"));
+        assert!(old.lately.is_empty() && old.still.is_empty());
+        let again = String::from_utf8(rows::write(&old)).unwrap();
+        assert!(!["lately", "still"].iter().any(|field| again.contains(field)), "{again}");
     }
 
     #[test]

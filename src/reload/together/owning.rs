@@ -10,7 +10,7 @@
 //! 4. Nothing moves while a node is in the dark about another one.
 //! 5. Who hears waits for no store: what this node has is said, and others are moved, beside that.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ struct Hearing {
     levels: HashMap<Arc<str>, Levelling>,
 }
 
-/// How many requests have begun on the backends of each target lately, where that is to be told.
+/// How many requests have begun on the backends of each target lately, and how many were there before.
 #[derive(Default)]
 struct UseBook {
     targets: HashMap<Arc<str>, Uses>,
@@ -87,21 +87,25 @@ struct UseBook {
 }
 
 impl UseBook {
-    /// Looks again; gives what there is to say of it, by target: where requests are short, or almost, and it has looked for long enough. Less than the quarter of a request is
-    /// not worth its bytes.
-    fn look(&mut self, targets: &[Arc<Target>], tick: Duration) -> BTreeMap<String, BTreeMap<String, u32>> {
+    /// Looks again; gives what there is to say of it, where requests are short, or almost. How many have begun it says when it has looked for long enough, and less than the
+    /// quarter of a request is not worth its bytes.
+    fn look(&mut self, targets: &[Arc<Target>], tick: Duration) -> BusyRow {
         self.stays.look(targets, tick);
         let mut before = std::mem::take(&mut self.targets);
-        let mut said = BTreeMap::new();
-        for target in targets.iter().filter(|target| is_owned(target) && target.is_levelled()) {
+        let mut said = BusyRow::default();
+        for target in targets.iter().filter(|target| is_owned(target)) {
             let mut uses = before.remove(&target.name).unwrap_or_default();
             uses.look(target, now());
             let is_short = self.stays.mean(&target.name).is_none_or(|stay| stay < tick * 3 / 4);
-            if is_short && uses.is_known() {
+            if is_short {
+                let still = |backend: &Arc<Backend>| (backend.identity.to_string(), uses.still(backend.id));
+                said.still.extend(target.backends.iter().map(still).filter(|(_, count)| *count > 0));
+            }
+            if is_short && target.is_levelled() && uses.is_known() {
                 let count = |backend: &Arc<Backend>| (uses.of(backend.id) * LATELY_PARTS) as u32;
                 let counts = target.backends.iter().map(|backend| (backend.name.to_string(), count(backend)));
                 let counts = counts.filter(|(_, count)| f64::from(*count) >= LATELY_PARTS / 4.0);
-                said.insert(target.name.to_string(), counts.collect());
+                said.lately.insert(target.name.to_string(), counts.collect());
             }
             self.targets.insert(Arc::clone(&target.name), uses);
         }
@@ -158,6 +162,8 @@ impl RunningConfig {
         let words = move || {
             let snapshot = reloader.snapshots.current()?;
             let row = own_row(&snapshot.targets);
+            // Nothing begins there any more.
+            let row = BusyRow { still: row.backends.clone(), ..row };
             // A number of its own: the same again is news, and says that it is still so.
             let turn = now().0;
             (!row.is_empty()).then(|| rows::write(&BusyRow { turn, ..row }))
@@ -246,9 +252,13 @@ impl RunningConfig {
                 if nodes < 2 {
                     turns.uses = UseBook::default();
                 }
-                let lately =
-                    if nodes < 2 { BTreeMap::new() } else { turns.uses.look(&snapshot.targets, turn(nodes)) };
-                let row = BusyRow { lately, ..own_row(&snapshot.targets) };
+                let looked = if nodes < 2 {
+                    BusyRow::default()
+                } else {
+                    turns.uses.look(&snapshot.targets, turn(nodes))
+                };
+                let BusyRow { lately, still, .. } = looked;
+                let row = BusyRow { lately, still, ..own_row(&snapshot.targets) };
                 say(together, &view, row, &mut turns.said).await;
             }
             let view = together.node.view();
@@ -413,5 +423,46 @@ async fn say(together: &Together, view: &ClusterView, own: BusyRow, said: &mut O
     // What they did not get they get with the next turn.
     if let Ok(Committed::Done(_)) = together.node.commit(Transaction { conditions, changes }).await {
         *said = Some(Said { row, at: Instant::now() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::{Balance, Policy, Resilience, TargetConfig};
+    use crate::targets::fixtures::{target, unprobed};
+    use crate::targets::{Ask, Chance, Heard, Lease, Outcome, Pick, Tried};
+
+    /// Found in five processes: one node had a request on the same backend of another one at each of its words, another request each time, and nobody else took that backend any
+    /// more, its owner included, for many seconds: it was used for less than half of what others were.
+    #[test]
+    fn a_request_that_another_one_has_followed_is_not_there_any_more() {
+        let shared = |limit| {
+            let balance = Policy { owner: OwnerMode::Soft, ..Balance::LeastConnections.into() };
+            let resilience = Resilience { max_in_flight: Some(limit), ..Resilience::default() };
+            target(&TargetConfig { balance, resilience, ..unprobed(1) })
+        };
+        let begin = |target: &Target| match target.pick(&Ask::new(&Tried::new(), &Chance::seeded(1), now())) {
+            Pick::Lease(lease) => lease,
+            other => panic!("{other:?}"),
+        };
+        let end = |lease: Lease| {
+            lease.note_answer(Heard::GOOD, now());
+            lease.finish(Outcome::Success, now());
+        };
+        for limit in [1, 2] {
+            let targets = [shared(limit)];
+            let (mut book, identity) = (UseBook::default(), targets[0].backends[0].identity.to_string());
+            let mut still = || book.look(&targets, TICK).still.get(&identity).copied().unwrap_or(0);
+            assert_eq!(still(), 0);
+            let first = begin(&targets[0]);
+            assert_eq!((still(), still(), still()), (0, 1, 1), "it has just come, and it stays");
+            end(first);
+            let second = begin(&targets[0]);
+            assert_eq!(still(), u32::from(limit > 1), "with two places it may be the one that was there");
+            assert_eq!(still(), 1);
+            end(second);
+            assert_eq!(still(), 0);
+        }
     }
 }

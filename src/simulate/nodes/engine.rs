@@ -354,10 +354,9 @@ impl Engine<'_> {
 
     fn said(&self, node: usize) -> Said {
         let target = &self.targets[node];
-        let before = self.said[node].busy.iter();
-        let busy = target.backends.iter().zip(before).map(|(backend, before)| {
+        let busy = target.backends.iter().map(|backend| {
             let last = backend.in_flight();
-            HeardCount { last, still: last.min(before.last) }
+            HeardCount { last, still: last.min(self.uses[node].still(backend.id)) }
         });
         let busy = busy.collect();
         let lately = target.backends.iter().map(|backend| self.uses[node].of(backend.id)).collect();

@@ -28,6 +28,7 @@ struct Used {
     /// What it had done, and was doing, when it was looked at.
     reading: Reading,
     in_flight: u32,
+    still: u32,
     lately: f64,
 }
 
@@ -43,14 +44,23 @@ impl Uses {
         for backend in &target.backends {
             let (reading, in_flight) = (backend.attempt_counts().read(), backend.in_flight());
             let old = before.remove(&backend.id).filter(|old| Arc::ptr_eq(&old.identity, &backend.identity));
-            let first = || Used { identity: Arc::clone(&backend.identity), reading, in_flight, lately: 0.0 };
+            let first = || Used {
+                identity: Arc::clone(&backend.identity),
+                reading,
+                in_flight,
+                still: 0,
+                lately: 0.0,
+            };
             let old = old.unwrap_or_else(first);
             // What has ended and what is there now, less what was there before. One whose answer has begun and not ended is in both until it ends: in a difference that is made
             // good later.
-            let ended = f64::from(reading.since(old.reading).attempts);
-            let begun = ended + f64::from(in_flight) - f64::from(old.in_flight);
+            let ended = reading.since(old.reading).attempts;
+            let begun = f64::from(ended) + f64::from(in_flight) - f64::from(old.in_flight);
+            // Where only one is there at a time, it is another one if any has ended; of several nobody knows which.
+            let gone = if target.limit() == Some(1) { ended } else { 0 };
+            let still = old.in_flight.saturating_sub(gone).min(in_flight);
             let lately = (old.lately * stays + begun * of_new).max(0.0);
-            self.seen.insert(backend.id, Used { reading, in_flight, lately, ..old });
+            self.seen.insert(backend.id, Used { reading, in_flight, still, lately, ..old });
         }
     }
 
@@ -58,6 +68,12 @@ impl Uses {
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.begun.zip(self.looked).is_some_and(|(begun, looked)| looked.since(begun) >= LATELY * 2)
+    }
+
+    /// How many of those that were on this backend at the last look were there at the one before, too: so many at most.
+    #[must_use]
+    pub fn still(&self, backend: BackendId) -> u32 {
+        self.seen.get(&backend).map_or(0, |used| used.still)
     }
 
     /// How many began on this backend lately.
