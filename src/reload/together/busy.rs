@@ -27,9 +27,9 @@ pub(super) struct BusyRow {
     pub(super) turn: u64,
     /// Requests on backends that have any, by identity.
     pub(super) backends: BTreeMap<String, u32>,
-    /// How many of these were there a turn before, too.
+    /// How many of these were not there a turn before. Of what it does not say it, they were.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) still: BTreeMap<String, u32>,
+    pub(super) fresh: BTreeMap<String, u32>,
     /// Requests that wait, by target.
     #[serde(default)]
     pub(super) waiting: BTreeMap<String, u32>,
@@ -89,10 +89,10 @@ impl BusyOthers {
         let mut sums: HashMap<&str, HeardCount> = HashMap::new();
         for row in self.rows.values() {
             for (identity, count) in &row.backends {
-                let still = row.still.get(identity).copied().unwrap_or(0);
+                let fresh = row.fresh.get(identity).copied().unwrap_or(0);
                 let sum = sums.entry(identity).or_default();
                 sum.last = sum.last.saturating_add(*count);
-                sum.still = sum.still.saturating_add(still.min(*count));
+                sum.still = sum.still.saturating_add(count.saturating_sub(fresh));
             }
         }
         sums
@@ -171,15 +171,15 @@ mod tests {
             ..BusyRow::default()
         };
         let other =
-            BusyRow { still: [("web/b".to_owned(), 1), ("web/c".to_owned(), 1)].into(), ..row.clone() };
+            BusyRow { fresh: [("web/b".to_owned(), 1), ("web/c".to_owned(), 1)].into(), ..row.clone() };
         assert_eq!(["web", "web-2", "other", "none"].map(|target| row.demand(target)), [9, 7, 1, 0]);
         let others = BusyOthers {
             rows: [("a", row), ("b", other)].map(|(node, row)| (node.to_owned(), Arc::new(row))).into(),
             is_in_the_dark: false,
         };
         let of = |backend: &str| others.sums()[backend];
-        assert_eq!(of("web/b"), HeardCount { last: 6, still: 1 }, "of one of three that b has");
-        assert_eq!((of("web/a").still, others.needy("web").len()), (0, 2));
+        assert_eq!(of("web/b"), HeardCount { last: 6, still: 5 }, "one of three that b has is another one");
+        assert_eq!((of("web/a").still, others.needy("web").len()), (4, 2));
         assert!(!others.sums().contains_key("web/c"), "where it has none, none is there");
         assert!(others.needy("other").is_empty());
     }
@@ -209,9 +209,9 @@ mod tests {
         assert!(!says(1).is_empty() && none.is_empty());
         // What an older one has written is read, and one that has nothing to say of it writes what an older one would.
         let old: BusyRow = rows::read(br#"{"turn":1,"backends":{"web/a":1}}"#).unwrap();
-        assert!(old.lately.is_empty() && old.still.is_empty());
+        assert!(old.lately.is_empty() && old.fresh.is_empty());
         let again = String::from_utf8(rows::write(&old)).unwrap();
-        assert!(!["lately", "still"].iter().any(|field| again.contains(field)), "{again}");
+        assert!(!["lately", "fresh"].iter().any(|field| again.contains(field)), "{again}");
     }
 
     #[test]

@@ -79,7 +79,7 @@ struct Hearing {
     levels: HashMap<Arc<str>, Levelling>,
 }
 
-/// How many requests have begun on the backends of each target lately, and how many were there before.
+/// How many requests have begun on the backends of each target, lately and since the last turn.
 #[derive(Default)]
 struct UseBook {
     targets: HashMap<Arc<str>, Uses>,
@@ -87,29 +87,33 @@ struct UseBook {
 }
 
 impl UseBook {
-    /// Looks again; gives what there is to say of it, where requests are short, or almost. How many have begun it says when it has looked for long enough, and less than the
-    /// quarter of a request is not worth its bytes.
-    fn look(&mut self, targets: &[Arc<Target>], tick: Duration) -> BusyRow {
+    /// Looks again; gives what this node has to say, as one of so many. How many requests have begun lately it says where they are short, or almost, and it has looked for long
+    /// enough; less than the quarter of one is not worth its bytes.
+    fn row(&mut self, targets: &[Arc<Target>], nodes: usize) -> BusyRow {
+        if nodes < 2 {
+            // Who is alone tells nobody, and has nothing to say of that time later.
+            *self = UseBook::default();
+            return own_row(targets);
+        }
+        let tick = turn(nodes);
         self.stays.look(targets, tick);
         let mut before = std::mem::take(&mut self.targets);
-        let mut said = BusyRow::default();
+        let mut row = own_row(targets);
         for target in targets.iter().filter(|target| is_owned(target)) {
             let mut uses = before.remove(&target.name).unwrap_or_default();
             uses.look(target, now());
+            let fresh = |backend: &Arc<Backend>| (backend.identity.to_string(), uses.fresh(backend.id));
+            row.fresh.extend(target.backends.iter().map(fresh).filter(|(_, count)| *count > 0));
             let is_short = self.stays.mean(&target.name).is_none_or(|stay| stay < tick * 3 / 4);
-            if is_short {
-                let still = |backend: &Arc<Backend>| (backend.identity.to_string(), uses.still(backend.id));
-                said.still.extend(target.backends.iter().map(still).filter(|(_, count)| *count > 0));
-            }
-            if is_short && target.is_levelled() && uses.is_known() {
+            if target.is_levelled() && is_short && uses.is_known() {
                 let count = |backend: &Arc<Backend>| (uses.of(backend.id) * LATELY_PARTS) as u32;
                 let counts = target.backends.iter().map(|backend| (backend.name.to_string(), count(backend)));
                 let counts = counts.filter(|(_, count)| f64::from(*count) >= LATELY_PARTS / 4.0);
-                said.lately.insert(target.name.to_string(), counts.collect());
+                row.lately.insert(target.name.to_string(), counts.collect());
             }
             self.targets.insert(Arc::clone(&target.name), uses);
         }
-        said
+        row
     }
 }
 
@@ -162,8 +166,6 @@ impl RunningConfig {
         let words = move || {
             let snapshot = reloader.snapshots.current()?;
             let row = own_row(&snapshot.targets);
-            // Nothing begins there any more.
-            let row = BusyRow { still: row.backends.clone(), ..row };
             // A number of its own: the same again is news, and says that it is still so.
             let turn = now().0;
             (!row.is_empty()).then(|| rows::write(&BusyRow { turn, ..row }))
@@ -247,18 +249,7 @@ impl RunningConfig {
         loop {
             let view = together.node.view();
             if let Some(snapshot) = self.reloader.snapshots.current() {
-                // Who is alone tells nobody, and has nothing to say of that time later.
-                let nodes = view.nodes().len();
-                if nodes < 2 {
-                    turns.uses = UseBook::default();
-                }
-                let looked = if nodes < 2 {
-                    BusyRow::default()
-                } else {
-                    turns.uses.look(&snapshot.targets, turn(nodes))
-                };
-                let BusyRow { lately, still, .. } = looked;
-                let row = BusyRow { lately, still, ..own_row(&snapshot.targets) };
+                let row = turns.uses.row(&snapshot.targets, view.nodes().len());
                 say(together, &view, row, &mut turns.said).await;
             }
             let view = together.node.view();
@@ -428,6 +419,8 @@ async fn say(together: &Together, view: &ClusterView, own: BusyRow, said: &mut O
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::config::model::{Balance, Policy, Resilience, TargetConfig};
     use crate::targets::fixtures::{target, unprobed};
@@ -453,7 +446,11 @@ mod tests {
         for limit in [1, 2] {
             let targets = [shared(limit)];
             let (mut book, identity) = (UseBook::default(), targets[0].backends[0].identity.to_string());
-            let mut still = || book.look(&targets, TICK).still.get(&identity).copied().unwrap_or(0);
+            let mut still = || {
+                let row = book.row(&targets, 2);
+                let of = |counts: &BTreeMap<String, u32>| counts.get(&identity).copied().unwrap_or(0);
+                of(&row.backends) - of(&row.fresh)
+            };
             assert_eq!(still(), 0);
             let first = begin(&targets[0]);
             assert_eq!((still(), still(), still()), (0, 1, 1), "it has just come, and it stays");
@@ -463,6 +460,10 @@ mod tests {
             assert_eq!(still(), 1);
             end(second);
             assert_eq!(still(), 0);
+            let third = begin(&targets[0]);
+            assert_eq!(book.row(&targets, 1).fresh.len(), 0);
+            assert!(book.row(&targets, 2).fresh.is_empty(), "since when it is there nobody knows");
+            end(third);
         }
     }
 }

@@ -356,7 +356,7 @@ impl Engine<'_> {
         let target = &self.targets[node];
         let busy = target.backends.iter().map(|backend| {
             let last = backend.in_flight();
-            HeardCount { last, still: last.min(self.uses[node].still(backend.id)) }
+            HeardCount { last, still: last.saturating_sub(self.uses[node].fresh(backend.id)) }
         });
         let busy = busy.collect();
         let lately = target.backends.iter().map(|backend| self.uses[node].of(backend.id)).collect();

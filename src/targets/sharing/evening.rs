@@ -268,7 +268,7 @@ impl Evening {
         let floor = (count / staying).clamp(0, FLOOR);
         let demand: Vec<f64> =
             self.demand.iter().zip(&stays).map(|(one, stays)| if *stays { one.slow } else { 0.0 }).collect();
-        // Half of the way to where all are used alike: from there on what is handed over takes longer than it is worth.
+        // About half of the way to where all are used alike: from there on what is handed over takes longer than it is worth.
         let alike = spilling::parts(&demand, count as f64 * f64::from(scene.places));
         let parts: Vec<f64> =
             alike.iter().zip(&demand).map(|(alike, asked)| f64::midpoint(*alike, *asked)).collect();

@@ -13,7 +13,7 @@ use crate::tick::Tick;
 pub struct HeardCount {
     /// As they have said last.
     pub last: u32,
-    /// How many of these were there in their words before, too.
+    /// How many of these were there a turn before, too, as far as they know.
     pub still: u32,
 }
 

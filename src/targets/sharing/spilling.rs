@@ -1,8 +1,8 @@
 //! How much of what is asked of a node its own backends do: what comes while all of them are full goes to those of others.
 //!
 //! With few backends all are full more often, so a node that has few of them, as many as its part of the requests, leaves them idler than one that has many: at seven of ten
-//! places in use, seven backends do 88 of 100 requests of their node, and seventy do all of it, and those that come from the others too. What nodes are to have is so much that
-//! all backends are used alike.
+//! places in use, seven backends do 88 of 100 requests of their node, and seventy do all of it, and those that come from the others too. Found out here is how
+//! much they would have if all backends were to be used alike.
 
 /// Beyond so many requests at once chance fills hardly ever more places than there are on average.
 const MANY: f64 = 500.0;
@@ -24,7 +24,7 @@ fn kept(demand: f64, places: f64) -> f64 {
     demand * (1.0 - lost + (lost - next) * places.fract())
 }
 
-/// In which proportions nodes are to have backends with so many `places` together, where this is asked of them.
+/// In which proportions nodes would have backends with so many `places` together, if all were to be used alike where this is asked of them.
 pub(super) fn parts(demand: &[f64], places: f64) -> Vec<f64> {
     let whole: f64 = demand.iter().sum();
     if whole <= 0.0 {

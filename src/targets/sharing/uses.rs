@@ -28,7 +28,7 @@ struct Used {
     /// What it had done, and was doing, when it was looked at.
     reading: Reading,
     in_flight: u32,
-    still: u32,
+    fresh: u32,
     lately: f64,
 }
 
@@ -48,7 +48,7 @@ impl Uses {
                 identity: Arc::clone(&backend.identity),
                 reading,
                 in_flight,
-                still: 0,
+                fresh: 0,
                 lately: 0.0,
             };
             let old = old.unwrap_or_else(first);
@@ -56,11 +56,11 @@ impl Uses {
             // good later.
             let ended = reading.since(old.reading).attempts;
             let begun = f64::from(ended) + f64::from(in_flight) - f64::from(old.in_flight);
-            // Where only one is there at a time, it is another one if any has ended; of several nobody knows which.
+            // Where only one is there at a time, it is another one if any was answered; of several nobody knows which.
             let gone = if target.limit() == Some(1) { ended } else { 0 };
-            let still = old.in_flight.saturating_sub(gone).min(in_flight);
+            let fresh = in_flight.saturating_sub(old.in_flight.saturating_sub(gone));
             let lately = (old.lately * stays + begun * of_new).max(0.0);
-            self.seen.insert(backend.id, Used { reading, in_flight, still, lately, ..old });
+            self.seen.insert(backend.id, Used { reading, in_flight, fresh, lately, ..old });
         }
     }
 
@@ -70,10 +70,11 @@ impl Uses {
         self.begun.zip(self.looked).is_some_and(|(begun, looked)| looked.since(begun) >= LATELY * 2)
     }
 
-    /// How many of those that were on this backend at the last look were there at the one before, too: so many at most.
+    /// How many of those that were on this backend at the last look were not there at the one before, as far as that is known. Whose answer has begun in between and goes on counts as one
+    /// of them until the next look.
     #[must_use]
-    pub fn still(&self, backend: BackendId) -> u32 {
-        self.seen.get(&backend).map_or(0, |used| used.still)
+    pub fn fresh(&self, backend: BackendId) -> u32 {
+        self.seen.get(&backend).map_or(0, |used| used.fresh)
     }
 
     /// How many began on this backend lately.
