@@ -156,7 +156,7 @@ fn lively_demo_from(port: u16) -> Command {
         "--tcp-port",
         port,
         "--udp-port",
-        "0",
+        port,
         "--admin-port",
         port,
     ])
