@@ -156,10 +156,12 @@ impl Wire {
                 }
             };
             tokio::select! {
+                // A request that is there is no silence, however late this looks.
+                biased;
                 readable = self.stream.readable() => return readable.map(|()| Silence::Broken),
-                () = over => return Ok(Silence::Over),
-                () = cut => return Ok(Silence::Over),
                 () = replanned => {}
+                () = cut => return Ok(Silence::Over),
+                () = over => return Ok(Silence::Over),
             }
         }
     }

@@ -310,4 +310,21 @@ mod tests {
         one.learn("ca", &other.lines("ca"), 6);
         assert_eq!(one.ledger("ca", 6).all().count(), 3);
     }
+
+    /// Two nodes took themselves for the first one in the same second: what one of them has asked for stays when the other one takes back its own, and has
+    /// read all of it again.
+    #[test]
+    fn what_another_one_has_asked_in_the_same_second_outlives_what_is_taken_back() {
+        let book = || Book::load(Box::new(MemoryStore(MemoryDisk::default())), 0).expect("empty");
+        let names = vec!["a.example".to_owned()];
+        let order = || LedgerEntry::Order { at: 3, names: names.clone(), end: OrderEnd::Open, rest: None };
+        let (mut one, mut other) = (book(), book());
+        one.begin("ca", order(), 3).expect("kept");
+        let own = other.begin("ca", order(), 3).expect("kept");
+        other.learn("ca", &one.lines("ca"), 3);
+        other.withdraw("ca", own);
+        assert!(other.ledger("ca", 3).failures(&names).is_none(), "so it has to be read again");
+        other.learn("ca", &one.lines("ca"), 3);
+        assert!(other.ledger("ca", 3).failures(&names).is_some(), "it is not asked for twice");
+    }
 }

@@ -260,7 +260,7 @@ impl Counter {
             if is_shared {
                 self.desk.book().release(self.visit.shelf.name());
             }
-            self.is_untold = self.visit.tell_asked().await.is_err() || !is_shared;
+            self.is_untold = self.visit.tell_asked(self.visit.heard()).await.is_err() || !is_shared;
         }
         if self.visit.duty() == OrderDuty::Own {
             let orders: Vec<_> = self.ongoing.iter().map(|one| Arc::clone(&one.order)).collect();
@@ -353,8 +353,9 @@ impl Counter {
         };
         let (visit, order, shown) = (Arc::clone(&self.visit), Arc::clone(&one.order), one.shown(&self.visit));
         one.live.tell(|news| news.is_busy = true);
+        let heard = visit.heard();
         let task = self.tasks.spawn(async move {
-            if let Err(why) = visit.tell_asked().await {
+            if let Err(why) = visit.tell_asked(heard).await {
                 sleep(AGAIN).await;
                 return Brought::Nothing(why);
             }
@@ -387,7 +388,7 @@ impl Counter {
         let outcome = match brought {
             Brought::Nothing(why) => {
                 if let Some(number) = number {
-                    self.desk.book().withdraw(self.visit.shelf.name(), number);
+                    self.visit.withdraw(number);
                 }
                 live.tell(|news| news.last_error = Some(format!("the other nodes don't know of it: {why}")));
                 return;

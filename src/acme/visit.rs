@@ -204,10 +204,23 @@ impl Visit {
     ///
     /// # Errors
     /// They don't, and why.
-    pub(super) async fn tell_asked(&self) -> Result<(), String> {
+    pub(super) async fn tell_asked(&self, heard: u64) -> Result<(), String> {
         match &self.others {
-            Some(others) => others.shelves.write_asked(&self.desk, self.shelf.name()).await,
+            Some(others) => others.shelves.write_asked(&self.desk, self.shelf.name(), heard).await,
             None => Ok(()),
+        }
+    }
+
+    /// What whoever decides now to ask tells the other nodes upon.
+    pub(super) fn heard(&self) -> u64 {
+        self.others.as_ref().map_or(0, |others| others.shelves.heard())
+    }
+
+    /// Takes back what was noted: it was not asked.
+    pub(super) fn withdraw(&self, number: u64) {
+        self.desk.book().withdraw(self.shelf.name(), number);
+        if let Some(others) = &self.others {
+            others.shelves.read_again();
         }
     }
 

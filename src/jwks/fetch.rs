@@ -100,9 +100,10 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_who_listens_is_told() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        // It is bound, so that nobody else gets it.
+        let silent = tokio::net::TcpSocket::new_v4().expect("a socket");
+        silent.bind(([127, 0, 0, 1], 0).into()).expect("a port");
+        let port = silent.local_addr().expect("an address").port();
         let (host, path) = ("127.0.0.1".to_owned(), "/".into());
         let url = HttpUrl { is_tls: false, host, port, path, user: None };
         let told = fetch(&source(KeysUrl { url, authorities: None }, &Roots::default()))

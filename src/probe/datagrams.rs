@@ -194,9 +194,9 @@ mod tests {
 
     #[tokio::test]
     async fn where_nobody_listens_the_machine_says_so() {
-        let closed = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let address = closed.local_addr().expect("it is bound");
-        drop(closed);
+        // Whoever asks for any port at all addresses does not get this number, and nobody is at this one.
+        let guard = std::net::UdpSocket::bind("127.0.0.78:0").expect("a port");
+        let address = SocketAddr::from(([127, 0, 0, 79], guard.local_addr().expect("it is bound").port()));
         let finding = talk().put(&[Endpoint::Tcp(address)], &Dialing::default()).await;
         assert!(format!("{finding:?}").contains("refused"), "{finding:?}");
     }

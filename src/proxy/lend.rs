@@ -189,7 +189,7 @@ pub(super) mod tests {
     /// whose cookie names it.
     fn limited() -> Arc<Target> {
         let mut config = config(2, None);
-        config.timeouts.queue = Duration::from_millis(200);
+        config.timeouts.queue = Duration::from_secs(20);
         let breaker = Some(model::resilience::BreakerConfig { failures: 1, ..Default::default() });
         config.resilience =
             model::Resilience { max_in_flight: Some(1), breaker, outlier: None, ..config.resilience };

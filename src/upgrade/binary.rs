@@ -104,8 +104,9 @@ mod tests {
     fn what_was_looked_at_is_what_is_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("true");
-        std::fs::copy("/bin/true", &path).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // By another process: what is open for writing in this one is open in whatever another test begins at this moment, and can't be run as long.
+        let made = std::process::Command::new("install").args(["-m", "755", "/bin/true"]).arg(&path).status();
+        assert!(made.unwrap().success());
         let trusted = TrustedBinary::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         std::fs::copy("/bin/false", &path).unwrap();

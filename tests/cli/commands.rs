@@ -86,12 +86,14 @@ fn completions_know_commands_flags_and_names_for_every_shell() {
 #[test]
 fn names_with_colons_are_completed_in_bash() {
     use std::io::Write as _;
-    use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
-    let stub = folder.path().join("evenkeel");
-    std::fs::write(&stub, "#!/bin/sh\nprintf 'web\nweb/10.0.0.1:80\nweb/10.0.0.1:8080\nweb/[::1]:80\n'\n")
+    let text = folder.path().join("text");
+    std::fs::write(&text, "#!/bin/sh\nprintf 'web\nweb/10.0.0.1:80\nweb/10.0.0.1:8080\nweb/[::1]:80\n'\n")
         .unwrap();
-    std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // By another process: what is open for writing in this one is open in whatever another test begins at this moment, and can't be run as long.
+    let stub = folder.path().join("evenkeel");
+    let made = std::process::Command::new("install").args(["-m", "755"]).args([&text, &stub]).status();
+    assert!(made.unwrap().success());
     let (_, script, _) = outcome(&["completions", "bash"]);
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     // The words as bash has them when somebody presses the key behind `line`.

@@ -102,7 +102,8 @@ fn level_and_form_of_events_change_and_the_line_that_says_so_is_seen_in_the_new_
     let said = lab.reload("logging: debug");
     assert!(!said.starts_with('{') && said.contains("error -> debug"), "{said}");
     let swapped = lab.lb.wait_for("is in force");
-    assert!(swapped.contains("DEBUG") && swapped.contains(", 1 alive"), "{swapped}");
+    // How many somebody holds at this moment is not for this test.
+    assert!(swapped.contains("DEBUG") && swapped.contains(" alive"), "{swapped}");
     lab.end();
 }
 

@@ -78,6 +78,12 @@ fn reload(process: &Process) {
     assert_eq!(process.ask("POST /api/v1/reload", b"").0, 200);
 }
 
+/// What the start has said is put into the history a moment after it stands in the log.
+fn start_is_told(process: &Process) {
+    let is_told = || !events(process, "?kind=listening")["events"].as_array().unwrap().is_empty();
+    eventually("the start is told", is_told);
+}
+
 fn events(process: &Process, query: &str) -> Value {
     let (status, list) = process.ask(&format!("GET /api/v1/events{query}"), b"");
     assert_eq!(status, 200, "{list}");
@@ -97,6 +103,7 @@ fn shout(process: &Process, count: usize) {
 fn the_list_goes_on_behind_an_event_and_has_only_what_is_asked_for() {
     let backends = fakes(1);
     let process = Process::start(&of(&backends[0], ""), 1);
+    start_is_told(&process);
     (0..3).for_each(|_| reload(&process));
     let all = events(&process, "");
     let list = all["events"].as_array().unwrap();
@@ -123,12 +130,11 @@ fn the_list_goes_on_behind_an_event_and_has_only_what_is_asked_for() {
 fn a_stream_goes_on_where_its_client_was_and_begins_anew_after_a_restart() {
     let backends = fakes(1);
     let process = guarded(&backends[0]);
+    start_is_told(&process);
     for connect in [Stream::local, Stream::remote] {
         let mut stream = connect(&process, "", "").begun();
         reload(&process);
-        // What the start has said may still be on its way.
-        let mut later = std::iter::from_fn(|| stream.next()).skip_while(|(_, kind, _)| kind == "listening");
-        let (id, kind, data) = later.next().unwrap();
+        let (id, kind, data) = stream.next().unwrap();
         assert_eq!(
             (kind.as_str(), &data["id"], &data["text"]),
             ("reload", &id.clone().into(), &"reloaded: nothing differs".into())
@@ -176,6 +182,7 @@ fn whoever_comes_too_late_is_told_what_is_gone_and_whoever_does_not_read_is_drop
 fn streams_lock_nobody_out_and_end_with_the_rights_they_were_begun_with() {
     let backends = fakes(1);
     let process = guarded(&backends[0]);
+    start_is_told(&process);
     let mut streams: Vec<Stream> = (0..160).map(|_| Stream::remote(&process, "", "").begun()).collect();
     assert_eq!(ask(door(&process), "GET /api/v1", &bearer(READ), b"").status, 200);
     assert!(streams[0].next().is_none(), "the first has made room");
@@ -199,6 +206,7 @@ fn a_stream_ends_when_the_process_drains() {
         backend.local_addr().unwrap().port()
     );
     let process = Process::start(&config, 1);
+    start_is_told(&process);
     let mut client = Client::connect(process.address("web"));
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut backend = Client::over(accept(&backend));

@@ -73,10 +73,10 @@ fn a_backend_of_another_family_is_not_reached_from_anywhere_else() {
 /// The timer of our connection to `backend` (the kind of it, and how long it still runs), as the kernel tells.
 fn timer(backend: SocketAddr) -> Option<(u8, Duration)> {
     let text = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let port = format!(":{:04X}", backend.port());
+    let far = format!("0100007F:{:04X}", backend.port());
     let rows = text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     // Established, towards the backend.
-    let row = rows.into_iter().find(|row| row[2].ends_with(&port) && row[3] == "01")?;
+    let row = rows.into_iter().find(|row| row[2] == far && row[3] == "01")?;
     let (kind, left) = row[5].split_once(':').unwrap();
     let left = u64::from_str_radix(left, 16).unwrap();
     Some((u8::from_str_radix(kind, 16).unwrap(), Duration::from_millis(left * 10)))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::door_lab;
 use super::life_lab::{pause, tcp_fakes};
 use super::support::process::{Process, whole};
-use super::support::{Client, eventually, fakes};
+use super::support::{Client, PATIENCE, eventually, eventually_within, fakes};
 
 const ENTRIES: &str = "/api/v1/access/blocked/entries";
 /// Enough connections that each of the workers has some.
@@ -174,12 +174,11 @@ fn who_is_blocked_is_out_on_all_workers_with_all_that_was_under_way() {
     assert_eq!(status(web, Ipv4Addr::LOCALHOST), 200);
     // Cut: tunnels, sessions and requests. Refused: as many of each kind as came.
     eventually("each has left its record", || records(&process, "blocked") == 5 * MANY);
-    let said = process.said();
-    assert!(
-        said.iter().any(|line| line.contains("blocked 127.0.0.2/32 (by hand, uid ")
-            && line.ends_with(&format!(", {} connections cut", 4 * MANY))),
-        "{said:#?}"
-    );
+    let cut = format!(", {} connections cut", 4 * MANY);
+    eventually("it is said", || {
+        let said = process.said();
+        said.iter().any(|line| line.contains("blocked 127.0.0.2/32 (by hand, uid ") && line.ends_with(&cut))
+    });
     let (status_code, report) = process.ask("GET /api/v1/status", b"");
     assert_eq!((status_code, &report["process"]["blocked"]), (200, &json!(1)));
     assert!(report["causes"]["blocked"].as_u64().unwrap() >= 5 * MANY as u64, "{report}");
@@ -255,10 +254,13 @@ fn it_holds_over_reloads_and_a_kill_until_its_time_is_over() {
     let process = Process::start(&text, 2);
     blocked(&process, &json!({"network": "127.0.0.2/31"}));
     blocked(&process, &json!({"network": "127.0.0.4", "for": 3600}));
-    blocked(&process, &json!({"network": "127.0.0.4", "for": 8}));
+    blocked(&process, &json!({"network": "127.0.0.4", "for": 15}));
     let (_, overlay) = process.ask("GET /api/v1/overlay", b"");
     assert_eq!(overlay["blocked"][1]["id"], json!(3), "{overlay}");
-    assert!(overlay["blocked"][1]["ends_in_ms"].as_u64().unwrap() <= 8_000, "the last word holds: {overlay}");
+    assert!(
+        overlay["blocked"][1]["ends_in_ms"].as_u64().unwrap() <= 15_000,
+        "the last word holds: {overlay}"
+    );
     let log = process.reload(&format!("{text}trusted_proxies: [10.0.0.1]\n"));
     assert!(log.contains("reloaded: "), "{log}");
     assert_eq!(status(process.address("http"), OTHER), 403);
@@ -267,7 +269,9 @@ fn it_holds_over_reloads_and_a_kill_until_its_time_is_over() {
     assert_eq!(status(web, OTHER), 403, "from the first connection on");
     let four = Ipv4Addr::new(127, 0, 0, 4);
     // Nobody asks meanwhile.
-    eventually("its time is over", || process.said().iter().any(|line| line.contains("its time is over")));
+    eventually_within(PATIENCE * 2, "its time is over", || {
+        process.said().iter().any(|line| line.contains("its time is over"))
+    });
     assert_eq!((status(web, four), status(web, OTHER)), (200, 403));
     assert_eq!(networks(&process), ["127.0.0.2/31"]);
     // Also while it is down.
@@ -316,7 +320,6 @@ fn what_can_t_be_kept_is_not_blocked() {
 fn a_hundred_are_out_each_by_itself() {
     let (http, tcp) = (fakes(1), echoes());
     let process = Process::start(&config(&http[0], &tcp[0], ""), 2);
-    let web = process.address("http");
     let one = |number: u8| Ipv4Addr::new(127, 0, 1, number);
     for number in 1..=100 {
         let answer = blocked(&process, &json!({"network": one(number).to_string()}));
@@ -325,7 +328,6 @@ fn a_hundred_are_out_each_by_itself() {
     assert_eq!(networks(&process).len(), 100);
     let process = Process::start_in(process.kill(), 2);
     let other = process.address("http");
-    assert_ne!(web, other);
     for number in 1..=100 {
         assert_eq!(status(other, one(number)), 403, "{number}");
     }

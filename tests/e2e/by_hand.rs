@@ -82,10 +82,12 @@ fn what_is_changed_by_hand_holds_over_reloads_and_a_kill_until_the_file_says_som
     let all = ["b0 5 up", "b1 1 drain", "b3 2 up"];
     assert_eq!(seen(&process), all);
     assert_eq!(serving(&process, 14), ["Hello from fake-1", "Hello from fake-4"]);
-    assert!(process.said().iter().any(|line| {
-        line.contains("changed by hand, uid ")
-            && line.contains("~ backend web/b0 weight: 1 -> 5 (by hand, uid ")
-    }));
+    eventually("it is said", || {
+        process.said().iter().any(|line| {
+            line.contains("changed by hand, uid ")
+                && line.contains("~ backend web/b0 weight: 1 -> 5 (by hand, uid ")
+        })
+    });
     let log = process.hang_up();
     assert!(log.contains("reloaded: nothing differs"), "{log}");
     assert_eq!(seen(&process), all);

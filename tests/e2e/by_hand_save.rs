@@ -68,6 +68,7 @@ fn what_is_saved_is_what_a_start_without_the_journal_serves() {
     assert!(out.contains("  + ") && out.contains(": it ends by itself\n"), "{out}");
     assert_eq!(seen(&process), all, "nothing has changed in the process");
     assert_eq!(entries(&process).len(), 1, "only what ends by itself is left");
+    eventually("it is said", || process.said().iter().any(|line| line.contains("saved into ")));
     let log = process.said();
     let saved = log.iter().filter(|line| line.contains("saved into ")).count();
     assert_eq!((saved, log.iter().filter(|line| line.contains("WARN")).count()), (1, 0), "{log:#?}");

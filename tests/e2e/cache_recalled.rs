@@ -151,7 +151,7 @@ fn its_age_is_that_of_the_moment() {
     let keel = keel(&origin, CachePolicy::default());
     let mut client = keel.client();
     let mut ages = Vec::new();
-    while ages.last() != Some(&2) {
+    while ages.last().is_none_or(|age| *age < 2) {
         let answer = client.ask("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");
         let Some(age) = answer.header("age") else { continue };
         let (age, said): (u64, _) = (age.parse().unwrap(), answer.header("cache-status").unwrap());
@@ -161,7 +161,7 @@ fn its_age_is_that_of_the_moment() {
         );
         ages.push(age);
     }
-    assert!(ages.is_sorted() && ages.contains(&1));
+    assert!(ages.is_sorted() && ages[0] < 2);
 }
 
 #[test]

@@ -16,12 +16,17 @@ use super::support::{Client, eventually, fakes};
 pub const COUNT: usize = 8;
 
 pub fn start(etcd: &Etcd, backends: &[Running], keys: &str) -> [Process; 2] {
+    start_with(etcd, backends, keys, "3s")
+}
+
+/// The same with leases that are so long.
+pub fn start_with(etcd: &Etcd, backends: &[Running], keys: &str, lease: &str) -> [Process; 2] {
     let backend = |(number, backend): (usize, &Running)| {
         format!("{{name: b{number}, host: 127.0.0.1, port: {}}}", backend.port())
     };
     let list = backends.iter().enumerate().map(backend).collect::<Vec<_>>().join(", ");
     let nodes = ["a", "b"].map(|node| {
-        let text = own(&format!("{}, lease: 3s", of(etcd)), node)
+        let text = own(&format!("{}, lease: {lease}", of(etcd)), node)
             + &format!(
                 "targets: {{web: {{protocol: http, listener: \"127.0.0.1:0\", health_check: off, max_in_flight: 1, queue: {{timeout: 60s}}, \
                  balance: least_connections{keys}, backends: [{list}]}}}}\n"

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::cluster::{comes_to, report, text};
-use super::cluster_owners::{COUNT, answering, owned, start};
+use super::cluster_owners::{COUNT, answering, owned, start_with};
 use super::metrics::{scrape, sum};
 use super::support::etcd::{Etcd, is_there};
 use super::support::{eventually, fakes};
@@ -15,7 +15,7 @@ fn a_node_that_is_upgraded_has_never_left() {
         return;
     }
     let (etcd, backends) = (Etcd::start(1), fakes(COUNT));
-    let [first, second] = start(&etcd, &backends, ", owner: soft");
+    let [first, second] = start_with(&etcd, &backends, ", owner: soft", "20s");
     eventually("each prefers some", || owned(&first) + owned(&second) == COUNT as f64);
     let boots = || {
         let nodes = report(&second)["nodes"].clone();

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::door_lab::{CONFIGURE, OPERATE, READ, door, tokens};
 use super::support::browser::Browser;
+use super::support::port::Reserved;
 use super::support::process::{Process, whole};
 use super::support::{Client, eventually, fakes};
 
@@ -387,8 +388,8 @@ fn who_may_only_look_has_no_button_that_does_something() {
 fn the_page_goes_on_after_a_restart() {
     let Some(browser) = Browser::start() else { return };
     let backends = fakes(1);
-    let process = shop(&backends, 0);
-    let port = door(&process).port();
+    let reserved = Reserved::new();
+    let process = shop(&backends, reserved.number());
     log_in(&browser, &process, READ);
     drop(process);
     browser.until(
@@ -396,7 +397,7 @@ fn the_page_goes_on_after_a_restart() {
         "document.querySelector('#says').innerText.includes('Nothing is heard')",
     );
     // Another one at the same place has other sessions.
-    let process = shop(&backends, port);
+    let process = shop(&backends, reserved.number());
     browser.until(
         "it asks who is there",
         "document.activeElement?.id === 'token' && !document.querySelector('#login').hidden",

@@ -105,7 +105,12 @@ fn each_address_of_a_name_is_a_backend_and_new_ones_come_as_others_go() {
     let dns = FakeDns::start();
     dns.say("app.internal", addresses(0, at(&[1, 2])));
     let lab = Lab::start(&patient(&dns, port));
-    assert_eq!(lab.answering(), ["at-1", "at-2"], "before the first client somebody is there");
+    assert_eq!(
+        Client::connect(lab.address).get("/").status,
+        200,
+        "before the first client somebody is there"
+    );
+    lab.comes_to(&["at-1", "at-2"]);
     assert_eq!(
         lab.backends(),
         [format!("app.internal/127.0.0.1:{port}"), format!("app.internal/127.0.0.2:{port}")]
@@ -185,7 +190,8 @@ fn check_asks_when_it_is_told_to() {
     dns.say("app.internal", addresses(30, at(&[1, 2])));
     dns.say("_x._tcp.app.internal", Says::Code(ResponseCode::NXDomain));
     let folder = tempfile::tempdir().unwrap();
-    let text = config(&dns, "backends: [{dns: app.internal, port: 80}, {srv: _x._tcp.app.internal}]");
+    let text = config(&dns, "backends: [{dns: app.internal, port: 80}, {srv: _x._tcp.app.internal}]")
+        .replace("timeout: 300ms", "timeout: 5s");
     std::fs::write(folder.path().join("evenkeel.yaml"), text).unwrap();
     let check = |flags: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_evenkeel"));
@@ -368,7 +374,9 @@ fn a_target_without_an_address_says_so() {
         status.contains("no address is known of its names") && status.contains("NOT UP: web (down)"),
         "{status}"
     );
-    assert!(lab.process.said().iter().any(|line| line.contains("target web: no backend left")), "{status}");
+    eventually("it is told", || {
+        lab.process.said().iter().any(|line| line.contains("target web: no backend left"))
+    });
 }
 
 #[test]

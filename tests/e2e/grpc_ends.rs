@@ -1,5 +1,6 @@
 //! How calls of gRPC end when their backend does not end them: by time, by silence, and when it dies.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -14,11 +15,13 @@ use evenkeel::proxy::http::h2::frame;
 use super::support::grpc::{self, HEAD, answer, begin, framed, is_left_alone, keel, service, unary};
 use super::support::h2::H2Client;
 use super::support::h2_backend::RawH2;
+use super::support::port::Reserved;
 use super::support::{Keel, config, eventually, fakes};
 
 #[test]
 fn what_ends_a_call_here_is_said_as_a_status_with_its_cause() {
-    let gone = { fakes(1)[0].addr() };
+    let reserved = Reserved::new();
+    let gone = SocketAddr::from(([127, 0, 0, 1], reserved.number()));
     let mut dead = config(Protocol::Http, &[gone]);
     dead.listeners[0].http2 = Some(Http2::default());
     dead.targets[0].upstream = UpstreamProtocol::Grpc;
@@ -70,7 +73,8 @@ fn a_call_ends_when_the_time_it_was_given_is_over_wherever_it_is() {
     let keel = keel(&[&backend], |_| ());
     let client = H2Client::connect(keel.address());
     // Before a head came, and between messages.
-    for (messages, trailers_only, given) in [(Vec::new(), true, "50m"), (vec![b"one".to_vec()], false, "2S")]
+    for (messages, trailers_only, given) in
+        [(Vec::new(), true, "2000m"), (vec![b"one".to_vec()], false, "2S")]
     {
         let mut call = begin(&client, "/a.B/C", &[("grpc-timeout", given)]);
         call.send(&client, b"x", trailers_only);

@@ -17,6 +17,7 @@ use rustls::pki_types::ServerName;
 
 use super::mirror_lab;
 use super::support::h2::H2Client;
+use super::support::port::Reserved;
 use super::support::tls::Secure;
 use super::support::{Client, Keel, config, eventually, fakes, recording};
 
@@ -109,10 +110,8 @@ fn a_client_that_leaves_ends_its_request_at_the_backend_and_no_other() {
 
 #[test]
 fn a_backend_that_is_not_there_is_a_503_with_its_cause() {
-    let gone = {
-        let backends = fakes(1);
-        backends[0].addr()
-    };
+    let reserved = Reserved::new();
+    let gone = SocketAddr::from(([127, 0, 0, 1], reserved.number()));
     let mut config = config(Protocol::Http, &[gone]);
     config.targets[0].upstream = UpstreamProtocol::H2;
     config.targets[0].timeouts.connect = Duration::from_secs(1);

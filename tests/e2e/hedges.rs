@@ -66,6 +66,7 @@ fn a_competitor_that_is_sooner_gives_the_answer() {
     let ([first, second], config) = pair();
     run(&config, async |ctx| {
         let before = settle(&ctx, &second).await;
+        let aborted = first.stats().aborted;
         first.behave(Behaviour::hang());
         let small = || RequestBody::Memory(Box::new(Memory::whole(b"12345".to_vec(), ctx.buffers.clone())));
         for (count, (method, body)) in [("GET", RequestBody::Empty), ("PUT", small())].into_iter().enumerate()
@@ -75,7 +76,9 @@ fn a_competitor_that_is_sooner_gives_the_answer() {
             assert_eq!(outcomes(&record), [(0, Cause::Overtaken), (1, Cause::Done)]);
             assert_eq!(record.cause, Cause::Done);
             assert_eq!(second.requests(), before + count as u64 + 1);
-            eventually("the loser's connection is closed", || first.stats().aborted == count as u64 + 1);
+            eventually("the loser's connection is closed", || {
+                first.stats().aborted == aborted + count as u64 + 1
+            });
             nobody_in_flight(&ctx);
         }
     });
@@ -87,12 +90,13 @@ fn one_that_is_not_sooner_leaves_no_trace() {
     config.targets[0].resilience.outlier = Some(Outlier { failures: 1, ..Outlier::default() });
     run(&config, async |ctx| {
         settle(&ctx, &second).await;
+        let before = second.stats().aborted;
         first.behave(Behaviour::default().latency(Duration::from_secs(2)));
         second.behave(Behaviour::hang());
         let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
         assert_eq!((edge.status, edge.content), (200, b"Hello from first".to_vec()));
         assert_eq!(outcomes(&record), [(1, Cause::Overtaken), (0, Cause::Done)]);
-        eventually("the loser's connection is closed", || second.stats().aborted == 1);
+        eventually("the loser's connection is closed", || second.stats().aborted == before + 1);
         nobody_in_flight(&ctx);
         assert_eq!(target(&ctx).status()[1].ejected_until, None, "to have been slower is no error");
 
@@ -155,14 +159,17 @@ fn a_retry_gets_no_competitor() {
     let ([first, second], mut config) = pair();
     let third = fakes(1).remove(0);
     config.targets[0].backends.push(support::backend(third.addr()));
-    config.targets[0].timeouts.first_byte = Duration::from_secs(2);
+    config.targets[0].timeouts.first_byte = Duration::from_secs(3);
     run(&config, async |ctx| {
-        let before = settle(&ctx, &second).await;
+        // Known from what answers have taken, a first attempt that is slower than most would have a competitor, and be no retry then.
+        let usual = Duration::from_secs(1);
+        (0..1000).for_each(|_| target(&ctx).state.pace.note(usual));
+        assert!(target(&ctx).state.pace.percentile(95, now()).is_some_and(|found| found < 2 * usual));
         first.behave(Behaviour::status(503));
         second.behave(Behaviour::hang());
         let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
         assert_eq!((edge.status, record.attempts_made), (504, 2));
-        assert_eq!((second.requests(), third.requests()), (before + 1, 0));
+        assert_eq!((second.requests(), third.requests()), (1, 0));
     });
 }
 
@@ -182,6 +189,10 @@ fn a_competitor_for_whom_there_is_no_room_costs_no_token() {
             panic!("it is free")
         };
         while target.state.hedges.take(now()) {}
+        // What is owed is paid first.
+        while !target.state.hedges.take(now()) {
+            target.state.hedges.put();
+        }
         target.state.hedges.put();
         first.behave(Behaviour::hang());
         let (edge, record) = ask(&ctx, "GET", RequestBody::Empty).await;
@@ -233,8 +244,8 @@ fn competitor_of(head: &str, body: &[u8]) -> Vec<Vec<u8>> {
     let before = first.stats().bytes_in;
     first.behave(Behaviour::hang());
     let mut client = keel.client();
-    client.send(head);
-    client.send(body);
+    // At one go: a competitor that is due between the two would find half of it.
+    client.send([head.as_bytes(), body].concat());
     let sent = body.len() as u64;
     eventually("it has arrived", || first.stats().bytes_in > before + sent);
     // Its own competitor is due later: when that has answered, the first one's time has come as well.

@@ -68,7 +68,11 @@ fn bodies_are_limited_by_what_they_announce_and_by_what_they_are() {
     assert_eq!(client.send(super::support::chunked(&pattern(1000), &[300], "")).answer().text(), "1000");
     client.send("POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
     own(&client.send(super::support::chunked(&pattern(1001), &[300], "")).answer(), Cause::BodyTooLarge);
-    eventually("the cut upload ends at the backend", || backends[0].open_connections() == 0);
+    // An upload takes no connection that has been idle for 20 ms: so on a busy machine there may be others.
+    eventually("the cut upload ends at the backend", || {
+        let seen = backends[0].stats();
+        seen.open + 1 == seen.connections
+    });
     assert_eq!(keel.client().get("/").status, 200);
 }
 

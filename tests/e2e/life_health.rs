@@ -60,8 +60,8 @@ fn a_backend_that_hangs_is_out_within_fall_times_interval() {
     backends[0].behave(Behaviour::hang());
     let down = until(&keel, 0, Health::Down);
     assert_eq!(&*down.reason, "timeout after 100ms");
-    let took = backends[0].probes() - before;
-    assert!(took >= 3, "{took} probes");
+    // One that was given up may be read later.
+    eventually("three probes have come", || backends[0].probes() - before >= 3);
     assert_eq!(status(&keel, 1).health, Health::Up);
     backends[0].behave(Behaviour::default());
     until(&keel, 0, Health::Up);

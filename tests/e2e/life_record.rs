@@ -96,6 +96,7 @@ fn known_mix(format: LogFormat) -> (LogFile, Vec<String>) {
     until_ended(&keel, Cause::ClientGone, 1);
     eventually("the abort reaches the backend", || on.stats().aborted == 1);
     on.stop();
+    eventually("its connections have ended", || on.open_connections() == 0);
     assert_eq!(client.send("HEAD /four HTTP/1.1\r\nHost: test\r\n\r\n").answer_to_head().status, 503);
     end(keel);
     let log = log.unwrap();

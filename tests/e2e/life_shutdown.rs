@@ -67,8 +67,7 @@ fn idle_connections_are_closed_after_a_silence_and_served_before() {
 }
 
 /// Asks until told that the connection ends; says how many whole answers came.
-fn ask_until_closed(address: SocketAddr, answered: &AtomicU64) -> u64 {
-    let mut client = Client::connect(address);
+fn ask_until_closed(mut client: Client, answered: &AtomicU64) -> u64 {
     for number in 1.. {
         let answer = client.get(if number % 3 == 0 { "/bytes/20000" } else { "/chunked/3000" });
         assert!(answer.status == 200 && !answer.cut, "request {number}: {answer:?}");
@@ -101,7 +100,10 @@ fn no_answer_is_cut_while_64_clients_keep_asking_and_one_keeps_connecting() {
     let keel = Keel::http(&[&backends[0], &backends[1]]);
     let (address, answered) = (keel.address(), AtomicU64::new(0));
     let (ended, told) = std::thread::scope(|scope| {
-        let asking: Vec<_> = (0..64).map(|_| scope.spawn(|| ask_until_closed(address, &answered))).collect();
+        // All are connected before it begins to end.
+        let clients: Vec<Client> = (0..64).map(|_| Client::connect(address)).collect();
+        let asking: Vec<_> =
+            clients.into_iter().map(|client| scope.spawn(|| ask_until_closed(client, &answered))).collect();
         let connecting = scope.spawn(|| connect_until_refused(address, &answered));
         eventually("all are busy", || answered.load(Ordering::Relaxed) > 1000);
         let ended = end(keel);

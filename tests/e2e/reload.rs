@@ -11,6 +11,7 @@ use evenkeel::telemetry::cells::TargetReading;
 use fake_backend::{Behaviour, Running};
 
 use super::life_lab::connect;
+use super::support::port::Reserved;
 use super::support::process::Process;
 use super::support::{self, Client, Keel, PATIENCE, all_to, config, eventually, fakes, quick_health};
 
@@ -150,7 +151,8 @@ fn a_listener_that_is_gone_says_so_to_its_clients_and_refuses_new_ones() {
 #[test]
 fn an_address_that_is_taken_refuses_the_whole_and_nothing_has_changed() {
     let backends = fakes(2);
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let reserved = Reserved::new();
+    let taken = TcpListener::bind(("127.0.0.1", reserved.number())).unwrap();
     let before = config_of(&["a"], &[&backends[0]]);
     let keel = Keel::start(&before);
     let (targets, address) = (keel.server.targets(), keel.address());

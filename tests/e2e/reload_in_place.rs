@@ -12,6 +12,7 @@ use evenkeel::snapshot::Snapshots;
 use evenkeel::targets::Health;
 use fake_backend::{Behaviour, Running};
 
+use super::support::port::Reserved;
 use super::support::{self, Client, Keel, Stop, all_to, backend, config, eventually, fakes, quick_health};
 
 fn log_at(folder: &tempfile::TempDir, name: &str) -> Option<AccessLog> {
@@ -95,14 +96,15 @@ fn knocking(address: SocketAddr, stop: &AtomicBool) -> (usize, usize) {
 #[test]
 fn an_address_goes_from_one_to_all_and_back_without_losing_a_connection() {
     let backends = fakes(1);
-    let keel = Keel::http(&[&backends[0]]);
-    let address = keel.address();
+    let reserved = Reserved::on(Ipv4Addr::UNSPECIFIED);
+    let address: SocketAddr = (Ipv4Addr::LOCALHOST, reserved.number()).into();
     let stop = AtomicBool::new(false);
     let at = |ip: Ipv4Addr| {
         let mut config = config(Protocol::Http, &[backends[0].addr()]);
         config.listeners[0].binds = vec![Bind::Tcp((ip, address.port()).into())];
         config
     };
+    let keel = Keel::start(&at(Ipv4Addr::LOCALHOST));
     let mut kept = keel.client();
     assert_eq!(kept.get("/").status, 200);
     let (good, bad) = std::thread::scope(|scope| {
@@ -136,13 +138,14 @@ fn an_address_goes_from_one_to_all_and_back_without_losing_a_connection() {
 #[test]
 fn an_address_that_was_just_given_up_can_be_had_again() {
     let backends = fakes(1);
-    let keel = Keel::http(&[&backends[0]]);
-    let address = keel.address();
+    let reserved = Reserved::new();
+    let address: SocketAddr = (Ipv4Addr::LOCALHOST, reserved.number()).into();
     let at = |bind| {
         let mut config = config(Protocol::Http, &[backends[0].addr()]);
         config.listeners[0].binds = vec![Bind::Tcp(bind)];
         config
     };
+    let keel = Keel::start(&at(address));
     for _ in 0..3 {
         keel.reload(&at(([127, 0, 0, 2], 0).into())).unwrap();
         // Workers may still accept what is queued there.

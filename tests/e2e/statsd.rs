@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use fake_backend::Running;
 
 use super::metrics::scrape;
+use super::support::port::unused_udp;
 use super::support::process::Process;
 use super::support::{Client, PATIENCE, eventually, fakes};
 
@@ -180,9 +181,7 @@ fn a_sink_that_is_gone_costs_requests_nothing_is_told_once_and_hears_the_rest_wh
 
 #[test]
 fn who_is_not_there_by_udp_is_noticed_and_hears_of_everything_when_he_is() {
-    // Nobody else gets its port, as long as the other half of it is taken.
-    let guard = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = guard.local_addr().unwrap();
+    let (_guard, address) = unused_udp();
     let backends = fakes(1);
     let to = format!("metrics: {{statsd: {{to: 'udp://{address}', format: datadog, interval: 100ms}}}}");
     let process = Process::start(&config(&to, &[&backends[0]]), 1);

@@ -195,6 +195,7 @@ fn a_client_that_does_not_read_holds_the_backend_back() {
     let (backend, keel) = one(&lab, Behaviour::default(), |_| ());
     let mut client = keel.client();
     client.send(format!("GET /bytes/{} HTTP/1.1\r\nHost: test\r\n\r\n", 1u64 << 40));
+    eventually("it has begun", || backend.stats().bytes_out > 0);
     let sent = super::support::settled("the backend stops", || backend.stats().bytes_out);
     assert!((1..64 * 1024 * 1024).contains(&sent), "{sent}");
     let taken = client.take(5_000_000);

@@ -1,5 +1,7 @@
 //! `evenkeel top` on a real terminal: what it shows, what keys do, and that the terminal is given back.
 
+use std::cell::RefCell;
+
 use fake_backend::{Behaviour, Running};
 use rustix::process::Signal;
 
@@ -27,16 +29,22 @@ fn top(process: &Process, words: &[&str], size: (u16, u16)) -> Terminal {
 
 /// Marks a backend of the target `web`.
 fn mark(terminal: &Terminal, backend: &str) {
-    let marked = |text: &str| text.lines().find(|line| line.starts_with('>')).unwrap_or_default().to_owned();
+    // Its name: the numbers behind it change by themselves.
+    let marked = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with('>')).unwrap_or_default();
+        line.split_whitespace().nth(2).unwrap_or_default().to_owned()
+    };
     terminal.press("\u{1b}[H");
-    terminal.eventually("the first line", |text| marked(text).contains(" web "));
-    loop {
-        let before = marked(&terminal.text());
-        if before.contains(&format!(" {backend} ")) {
-            return;
-        }
+    terminal.eventually("the first line", |text| marked(text) == "web");
+    let mut at = "web".to_owned();
+    while at != backend {
         terminal.press(DOWN);
-        terminal.eventually(backend, |text| marked(text) != before);
+        let next = RefCell::default();
+        terminal.eventually(backend, |text| {
+            next.replace(marked(text));
+            !next.borrow().is_empty() && *next.borrow() != at
+        });
+        at = next.into_inner();
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::support::eventually;
+use super::support::port::unused_udp;
 use super::support::process::Process;
 use super::udp_lab::{Echo, UdpClient, config, echoes, metric};
 
@@ -289,11 +290,13 @@ fn a_shutdown_waits_for_an_answer_and_not_for_silence() {
 
 #[test]
 fn backends_that_are_all_gone_cost_no_socket_for_each_datagram_and_come_back() {
-    let backends = echoes(2);
-    let process = Process::start(&config(&backends, "    breaker: off\n"), 1);
+    let (_guards, addresses): (Vec<_>, Vec<_>) = (0..2).map(|_| unused_udp()).unzip();
+    let backends: Vec<Echo> = addresses.iter().map(|at| Echo::start_at("front", *at)).collect();
+    let text = config(&backends, "    breaker: off\n");
+    let far = format!("host: {}", addresses[0].ip());
+    let process = Process::start(&text.replace("host: 127.0.0.1", &far), 1);
     let client = UdpClient::to(process.address("game"));
     client.ask("x");
-    let addresses: Vec<_> = backends.iter().map(|backend| backend.address).collect();
     drop(backends);
     for _ in 0..200 {
         client.send(b"y");

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -156,8 +157,10 @@ fn what_can_not_take_over_changes_nothing() {
     let folder = process.folder();
     let script = |name: &str, mode: u32| {
         let path = folder.join(name);
-        std::fs::copy("/bin/true", &path).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        // By another process: what is open for writing in this one is open in whatever another test begins at this moment, and can't be run as long.
+        let made =
+            Command::new("install").args(["-m", &format!("{mode:o}"), "/bin/true"]).arg(&path).status();
+        assert!(made.unwrap().success());
         path
     };
     let with = |binary: &Path| refused(&process, &json!({"binary": binary}));
@@ -282,7 +285,7 @@ fn what_is_changed_by_hand_goes_on_and_no_more_than_three_drain() {
         let mut client = TcpStream::connect(address).unwrap();
         client.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         let wanted = number as u64;
-        eventually("it is under way", || backends[1].open_connections() >= wanted);
+        eventually("it is under way", || backends[1].requests() >= wanted);
         held.push(client);
         let answer = heirs.upgrade(&socket, &json!({}));
         assert_eq!(answer["draining"].as_array().unwrap().len(), number, "{answer}");
@@ -313,7 +316,7 @@ fn one_that_drains_for_its_successor_cuts_nothing_at_the_first_signal() {
     backends[0].behave(Behaviour::default().latency(std::time::Duration::from_secs(1)).sparing_health());
     let mut client = TcpStream::connect(process.address("web")).unwrap();
     client.write_all(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    eventually("it is under way", || backends[0].open_connections() >= 1);
+    eventually("it is under way", || backends[0].requests() >= 1);
     heirs.upgrade(&process.socket(), &json!({}));
     process.terminate();
     heirs.terminate();

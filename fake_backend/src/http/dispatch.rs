@@ -26,13 +26,14 @@ pub(crate) async fn take(wire: &mut Wire, state: &Arc<State>, gate: &Weak<Gate>)
         wire.consume(request.head.len());
         let is_control = state.control && request.path == control::PATH;
         let health = !is_control && state.is_health(&request.path);
-        if !is_control {
-            state.count(|counters| if health { &counters.probes } else { &counters.requests });
-        }
         let spared = is_control || (health && state.behaviour().spares_health);
         let behaviour = if spared { Arc::default() } else { state.take_behaviour() };
         let recorder = state.recorder.as_ref().filter(|_| !is_control);
         let recorded = recorder.map(|recorder| recorder.begin(&request.head, wire.number, wire.tls.clone()));
+        // Counted last: who waits for the counter finds the record, and what he has this one do then is for the next request.
+        if !is_control {
+            state.count(|counters| if health { &counters.probes } else { &counters.requests });
+        }
         let body = Body::new(request.framing);
         let mut turn = Turn { wire: &mut *wire, state, request, behaviour, body, recorded, health };
         if is_control {

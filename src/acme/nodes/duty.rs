@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::cluster::membership::Standing;
 use crate::cluster::view::ClusterView;
 use crate::config::model::tls::Identity;
+use crate::store::shared::Revision;
 
 /// Who orders of an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,52 @@ pub(in crate::acme) fn duty(view: &ClusterView, has_key: bool, authority: &str) 
     }
 }
 
+/// How far this node knows what an authority was asked for.
+///
+/// Of two nodes that take themselves for the first one, one has to look again before it asks. For that:
+///
+/// 1. Whoever decides by what is known holds on to [`heard`](AskedKnown::heard) as it was at that moment, and writes upon that alone: what others have said
+///    meanwhile may be known by then, and was not when it was decided.
+/// 2. What this node writes itself is none of the others' words: of several orders that it decides at once all may be written.
+/// 3. Who takes back what he was about to ask reads all of it again: an order of another one in the same second looked like his own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::acme) struct AskedKnown {
+    /// The change of the row up to which it is known.
+    at: Revision,
+    /// How often others' words were taken in.
+    heard: u64,
+}
+
+impl AskedKnown {
+    /// The row is of this change now: whether it says something that is not known.
+    pub(in crate::acme) fn hears(&mut self, changed: Revision) -> bool {
+        let is_news = changed != self.at;
+        self.at = changed;
+        self.heard += u64::from(is_news);
+        is_news
+    }
+
+    /// What whoever decides now writes upon.
+    pub(in crate::acme) fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// Whether the row, which is of this change now, says nothing that was not known to who has decided upon `heard`.
+    pub(in crate::acme) fn may_write(&self, changed: Revision, heard: u64) -> bool {
+        changed == self.at && heard == self.heard
+    }
+
+    /// This node has written it.
+    pub(in crate::acme) fn has_written(&mut self, at: Revision) {
+        self.at = at;
+    }
+
+    /// All of it is read again.
+    pub(in crate::acme) fn forget(&mut self) {
+        self.at = 0;
+    }
+}
+
 /// Which of two certificates for the same names counts: the greater one, which was issued later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::acme) struct CertificateRank {
@@ -62,6 +109,27 @@ impl CertificateRank {
 mod tests {
     use super::*;
     use crate::tls::fixtures::identity;
+
+    /// It was: who had decided, and heard of the other's order before he came to write down his own, wrote it all the same.
+    #[test]
+    fn of_two_who_take_themselves_for_the_first_one_looks_again() {
+        for is_heard in [true, false] {
+            let (mut one, mut two) = (AskedKnown::default(), AskedKnown::default());
+            let decided = [one.heard(), two.heard()];
+            // The first one writes, and the second one hears of it, or does not, before it comes to that.
+            assert!(one.may_write(0, decided[0]));
+            one.has_written(7);
+            assert!(one.may_write(7, decided[0]), "another order that it has decided at the same time");
+            if is_heard {
+                assert!(two.hears(7));
+            }
+            assert!(!two.may_write(7, decided[1]), "{is_heard}");
+            // It takes back its own, reads all of it again, and decides anew.
+            two.forget();
+            assert!(two.hears(7) && !two.hears(7));
+            assert!(two.may_write(7, two.heard()));
+        }
+    }
 
     #[test]
     fn of_two_certificates_all_nodes_choose_the_same() {

@@ -1,14 +1,14 @@
 //! What one node has of authorities, and all are to have: certificates, accounts, and what was asked for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex as Turn, watch};
 
-use super::duty::{CertificateRank, OrderDuty, able_row, duty};
+use super::duty::{AskedKnown, CertificateRank, OrderDuty, able_row, duty};
 use crate::acme::book::AskedLine;
 use crate::acme::desk::{OrderDesk, seconds};
 use crate::acme::shelf::Shelf;
@@ -54,8 +54,8 @@ struct AskedRow {
 /// What a node shares of all this.
 pub(in crate::acme) struct SharedShelves {
     node: Arc<ClusterNode>,
-    /// Up to which change of its row what was asked for is known here.
-    known: Mutex<Revision>,
+    /// How far what was asked for is known here. What is taken in is in the book before anybody else may look.
+    known: Mutex<AskedKnown>,
     /// Who writes that row: one after the other.
     turn: Turn<()>,
     /// Rows that could not be read, as they were then: so that each is told once.
@@ -78,7 +78,7 @@ impl SharedShelves {
     pub(in crate::acme) fn new(node: &Arc<ClusterNode>) -> SharedShelves {
         SharedShelves {
             node: Arc::clone(node),
-            known: Mutex::new(0),
+            known: Mutex::default(),
             turn: Turn::new(()),
             unread: Mutex::default(),
         }
@@ -243,6 +243,20 @@ impl SharedShelves {
         let _ = self.node.commit(Transaction { conditions, changes }).await;
     }
 
+    fn known(&self) -> MutexGuard<'_, AskedKnown> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What whoever decides now to ask writes upon, see [`AskedKnown`].
+    pub(in crate::acme) fn heard(&self) -> u64 {
+        self.known().heard()
+    }
+
+    /// Has what was asked for read again: something was taken back here.
+    pub(in crate::acme) fn read_again(&self) {
+        self.known().forget();
+    }
+
     /// Comes to know what other nodes have asked an authority for.
     pub(in crate::acme) fn read_asked(&self, desk: &OrderDesk, authority: &str, now: i64) {
         if !self.node.seals() {
@@ -250,33 +264,36 @@ impl SharedShelves {
         }
         let (view, name) = (self.node.view(), format!("{ASKED}{authority}"));
         let changed = view.rows.changed(&name);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *known, changed) == changed {
-            return;
-        }
-        if let Some(row) = self.read::<AskedRow>(&view.rows, &name) {
+        let mut known = self.known();
+        if known.hears(changed)
+            && let Some(row) = self.read::<AskedRow>(&view.rows, &name)
+        {
             desk.book().learn(authority, &row.all, now);
         }
     }
 
-    /// Has all know what this node has asked an authority for, or is about to. Who is told so while others write there has to look again.
+    /// Has all know what this node has asked an authority for, or is about to. Who has decided that before he `heard` what others write there has to look again.
     ///
     /// # Errors
     /// Nobody knows of it, and why.
-    pub(in crate::acme) async fn write_asked(&self, desk: &OrderDesk, authority: &str) -> Result<(), String> {
+    pub(in crate::acme) async fn write_asked(
+        &self,
+        desk: &OrderDesk,
+        authority: &str,
+        heard: u64,
+    ) -> Result<(), String> {
         if !self.node.seals() {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
         let (view, name) = (self.node.view(), format!("{ASKED}{authority}"));
-        let seen = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if view.rows.changed(&name) != seen {
+        if !self.known().may_write(view.rows.changed(&name), heard) {
             return Err("another node has asked it meanwhile".to_owned());
         }
         let row = AskedRow { all: desk.book().lines(authority) };
         match self.write(&view.rows, &name, &row).await {
             Ok(Committed::Done(at)) => {
-                *self.known.lock().unwrap_or_else(PoisonError::into_inner) = at;
+                self.known().has_written(at);
                 // Whoever writes next does so upon this.
                 self.node.learned(at).await;
                 Ok(())

@@ -6,10 +6,12 @@
 //!    of them, under the condition that it is what it was.
 //! 2. What this node has not done is what lies behind `done`. Its cache is as old as its process, so a process begins with none done: what was purged before it
 //!    costs nothing to purge again.
-//! 3. What can't be known is taken for more, never for less: a number whose row is forgotten or not understood is a purge of everything.
+//! 3. What is done is marked as that at one go with doing it, as long as [`PurgeBook`] is locked. Otherwise a node could find its own purge among what is due,
+//!    and do it once more when who wanted it has his answer: what was stored since would be gone.
+//! 4. What can't be known is taken for more, never for less: a number whose row is forgotten or not understood is a purge of everything.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -203,8 +205,22 @@ impl PurgesDone {
 pub(super) struct PurgeBook(Mutex<PurgesDone>);
 
 impl PurgeBook {
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut PurgesDone) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Does what is due by these rows.
+    pub(super) fn follow(&self, known: &KnownRows, rewinds: u32, fulfil: impl FnMut(PurgeWish)) {
+        let mut done = self.lock();
+        done.due(known, rewinds).into_iter().for_each(fulfil);
+    }
+
+    /// Does this node's own purge of this number.
+    pub(super) fn own<T>(&self, number: u64, fulfil: impl FnOnce() -> T) -> T {
+        let mut done = self.lock();
+        let outcome = fulfil();
+        done.has_done(number);
+        outcome
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PurgesDone> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -279,6 +295,38 @@ mod tests {
         // Of 258 more it can know 253: those up to the third are forgotten, and it has had them.
         assert_eq!(late.due(&known, 0).len() as u64, REMEMBERED + 3 - 5);
         assert_eq!(PurgesDone::default().due(&known, 0), [all()]);
+    }
+
+    /// It was: who had the rows before the purge was marked did it again, after who wanted it had his answer.
+    #[test]
+    fn a_purge_that_is_being_done_is_not_due_to_who_has_its_row_already() {
+        let (book, mut known) = (PurgeBook::default(), KnownRows::default());
+        let (transaction, number) = writing(&known, &tag(1), "me".into(), 1).unwrap();
+        commit(&mut known, transaction, 1);
+        let count = |known: &KnownRows| {
+            let mut count = 0;
+            book.follow(known, 0, |_| count += 1);
+            count
+        };
+        let began = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            let follower = scope.spawn(|| {
+                began.wait();
+                count(&known)
+            });
+            book.own(number, || {
+                began.wait();
+                // It has the time that it would need.
+                (0..10_000).for_each(|_| std::thread::yield_now());
+            });
+            assert_eq!(follower.join().unwrap(), 0);
+        });
+        let (transaction, number) = writing(&known, &tag(2), "me".into(), 1).unwrap();
+        commit(&mut known, transaction, 2);
+        // The other way round it is done twice, both times before the answer.
+        assert_eq!(count(&known), 1);
+        book.own(number, || ());
+        assert_eq!(count(&known), 0);
     }
 
     #[test]

@@ -40,11 +40,11 @@ impl RunningConfig {
             None => None,
         };
         let snapshot = self.reloader.snapshots.current().ok_or(PurgeFault::NoConfig)?;
-        let objects = wish.fulfil(&snapshot).map_err(|_| PurgeFault::Unsound)?;
-        if let (Some(together), Some(number)) = (together, number) {
-            together.purges.with(|done| done.has_done(number));
+        let fulfil = || wish.fulfil(&snapshot).map_err(|_| PurgeFault::Unsound);
+        match (together, number) {
+            (Some(together), Some(number)) => together.purges.own(number, fulfil),
+            _ => fulfil(),
         }
-        Ok(objects)
     }
 
     /// Purges what other nodes have purged, until the process drains.
@@ -53,13 +53,11 @@ impl RunningConfig {
         let mut views = together.node.views();
         loop {
             let view = views.borrow_and_update().clone();
-            let due = together.purges.with(|done| done.due(&view.rows, view.rewinds));
-            if let Some(snapshot) = self.reloader.snapshots.current() {
-                for wish in due {
-                    // What is no URL to this version is none that it has stored.
-                    let _ = wish.fulfil(&snapshot);
-                }
-            }
+            let snapshot = self.reloader.snapshots.current();
+            together.purges.follow(&view.rows, view.rewinds, |wish| {
+                // What is no URL to this version is none that it has stored.
+                let _ = snapshot.as_ref().map(|snapshot| wish.fulfil(snapshot));
+            });
             if views.changed().await.is_err() {
                 return;
             }

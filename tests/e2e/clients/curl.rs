@@ -202,7 +202,8 @@ const ROWS: &[Row] = &[
         }
     }),
     ("expect-continue", |scene| {
-        let got = scene.fetch(&["-H", "Expect: 100-continue", "-d", "hello"], "/echo");
+        let got =
+            scene.fetch(&["-H", "Expect: 100-continue", "--expect100-timeout", "60", "-d", "hello"], "/echo");
         assert_eq!(
             (got.text().as_str(), got.heads.contains(&scene.status_line(100, "Continue"))),
             ("hello", true)
@@ -211,7 +212,15 @@ const ROWS: &[Row] = &[
     ("expect-refused", |scene| {
         scene.backend.behave(Behaviour::status(413).answering_early());
         let body = scene.file("body", &pattern(5_000_000));
-        let got = scene.curl(&["-H", "Expect: 100-continue", "-T", &body, &scene.url("/")]);
+        let got = scene.curl(&[
+            "-H",
+            "Expect: 100-continue",
+            "--expect100-timeout",
+            "60",
+            "-T",
+            &body,
+            &scene.url("/"),
+        ]);
         assert_eq!(got.status(), 413, "{}", got.trace);
         assert!(!got.heads.contains(&scene.status_line(100, "Continue")), "{}", got.heads);
     }),

@@ -157,9 +157,10 @@ impl Browser {
         // While a page goes and another one comes there is nothing to look at.
         let script = format!("(() => {{ try {{ return Boolean({script}); }} catch {{ return false; }} }})()");
         let asked = json!({"expression": script, "returnByValue": true});
-        super::eventually(&format!("{what}; the page says {}", self.text("body")), || {
+        let came = super::comes_within(PATIENCE, || {
             self.tried("Runtime.evaluate", asked.clone()).is_ok_and(|came| came["result"]["value"] == true)
         });
+        assert!(came, "not in time: {what}; the page says {}", self.text("body"));
     }
 
     /// Has the page in so many pixels, light or dark.

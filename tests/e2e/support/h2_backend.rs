@@ -127,6 +127,17 @@ impl BackendLine {
         self.frame(frame::RST_STREAM, 0, stream, &code.0.to_be_bytes());
     }
 
+    /// Ends a stream with these bytes and resets it, at one go: nobody hears of the one without the other.
+    pub fn end_and_reset(&mut self, stream: u32, payload: &[u8], code: ErrorCode) {
+        let mut bytes = Vec::new();
+        let head = |length, kind, flags| FrameHead { length, kind, flags, stream };
+        head(payload.len(), frame::DATA, frame::END_STREAM).write(&mut bytes);
+        bytes.extend_from_slice(payload);
+        head(4, frame::RST_STREAM, 0).write(&mut bytes);
+        bytes.extend_from_slice(&code.0.to_be_bytes());
+        self.send(&bytes);
+    }
+
     /// Says that it ends, and which stream is the last it serves.
     pub fn goaway(&mut self, last: u32, code: ErrorCode) {
         let mut bytes = Vec::new();
