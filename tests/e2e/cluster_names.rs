@@ -11,7 +11,7 @@ use super::support::{eventually, settled};
 
 /// A node that asks this server every 50 ms; an address that is lacking stays for three answers.
 fn node(etcd: &Etcd, name: &str, dns: &FakeDns) -> Process {
-    let text = own(&format!("{}, lease: 3s", of(etcd)), name)
+    let text = own(&format!("{}, lease: 5s", of(etcd)), name)
         + "resolver: {servers: '${DNS}', timeout: 5s, attempts: 1, ttl_min: 50ms, ttl_max: 50ms, hold: 0s}\n\
            targets: {web: {protocol: http, listener: \"127.0.0.1:0\", health_check: off, backends: [{dns: app.internal, port: 8000, family: ipv4}]}}\n";
     let folder = tempfile::tempdir().unwrap();

@@ -7,15 +7,11 @@ use evenkeel::proxy::http::mirror::room::{UNDER_WAY, WAITING};
 use fake_backend::Behaviour;
 
 use super::mirror_lab::{ALL, config, copies};
-use super::reload_memory::{ALLOCATOR, SAME, went_alone};
+use super::reload_memory::{ALLOCATOR, LOOKS, ROWS, SAME, went_alone};
 use super::support::{Client, Keel, eventually, fakes};
 
 /// Copies beyond all that may be under way and wait, in each row.
 const DROPPED: u64 = 500;
-/// Rows, of which one leaves nothing behind.
-const ROWS: usize = 3;
-/// How often memory is looked at before a row has left something behind: some seconds.
-const LOOKS: usize = 2_000;
 /// Of every other request's body: as many as may wait are less than the bytes that copies may take.
 const BODY: usize = 16 * 1024;
 
