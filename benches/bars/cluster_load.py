@@ -121,7 +121,10 @@ class Clients(threading.Thread):
         except BaseException:
             writer.transport.abort()
             raise
-        idle.append((reader, writer))
+        if re.search(rb"(?i)\r\nconnection: *close\r\n", head):
+            writer.close()
+        else:
+            idle.append((reader, writer))
         if status == 200 and body != str(number).encode():
             return f"the answer to another request: {body[:80]}"
         return status if status == 200 else f"{status} {body[:160].decode(errors='replace')}"

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
@@ -48,6 +48,14 @@ impl Drop for Etcd {
             (0..self.members.len())
                 .for_each(|number| eprintln!("what etcd m{number} has logged:\n{}", self.log(number)));
         }
+    }
+}
+
+impl Leashed {
+    /// Whether it has not ended.
+    fn runs(&self) -> bool {
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", self.pid));
+        state.is_ok_and(|state| !state.contains(") Z "))
     }
 }
 
@@ -120,8 +128,20 @@ impl Etcd {
         if self.tls { "https" } else { "http" }
     }
 
-    /// Starts a member that is not there, with what it had.
+    /// Starts a member that is not there, with what it had, until it listens: somebody may have its port for a moment.
     pub fn begin(&mut self, number: usize) {
+        let address = SocketAddr::from(([127, 0, 0, 1], self.members[number].client.number()));
+        eventually("etcd listens", || {
+            if !self.members[number].process.as_ref().is_some_and(Leashed::runs) {
+                self.members[number].process = None;
+                self.members[number].process = Some(self.spawn(number));
+            }
+            let runs = || self.members[number].process.as_ref().is_some_and(Leashed::runs);
+            TcpStream::connect(address).is_ok() && runs()
+        });
+    }
+
+    fn spawn(&self, number: usize) -> Leashed {
         let all =
             self.members.iter().map(|one| format!("{}=http://127.0.0.1:{}", one.name, one.peer.number()));
         let all = all.collect::<Vec<_>>().join(",");
@@ -150,15 +170,14 @@ impl Etcd {
             pid = String::from_utf8_lossy(&found.unwrap().stdout).trim().parse().ok();
             pid.is_some()
         });
-        self.members[number].process = Some(Leashed { shell, pid: pid.unwrap() });
+        Leashed { shell, pid: pid.unwrap() }
     }
 
     /// Waits until all members answer.
     fn comes_up(&self) {
         eventually("etcd answers", || {
             let is_answering = |member: &Member| {
-                let process = member.process.as_ref().unwrap();
-                assert!(Path::new(&format!("/proc/{}", process.pid)).exists(), "etcd has ended");
+                assert!(member.process.as_ref().is_some_and(Leashed::runs), "etcd has ended");
                 TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], member.client.number()))).is_ok()
             };
             self.members.iter().all(is_answering)
