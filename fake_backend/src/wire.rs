@@ -159,8 +159,8 @@ impl Wire {
                 // A request that is there is no silence, however late this looks.
                 biased;
                 readable = self.stream.readable() => return readable.map(|()| Silence::Broken),
-                () = replanned => {}
                 () = cut => return Ok(Silence::Over),
+                () = replanned => {}
                 () = over => return Ok(Silence::Over),
             }
         }

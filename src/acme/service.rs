@@ -240,7 +240,7 @@ impl Counter {
         // What was asked for is known before the certificates are, and told after them: of no order it is known that it has ended well while its
         // certificate is not there.
         if self.is_untold || self.visit.duty() == OrderDuty::Own {
-            others.shelves.read_asked(&self.desk, self.visit.shelf.name(), now);
+            others.shelves.read_asked(&self.desk, self.visit.shelf.name(), now).await;
         }
         for one in &mut self.ongoing {
             let shown = one.shown(&self.visit);
@@ -260,7 +260,7 @@ impl Counter {
             if is_shared {
                 self.desk.book().release(self.visit.shelf.name());
             }
-            self.is_untold = self.visit.tell_asked(self.visit.heard()).await.is_err() || !is_shared;
+            self.is_untold = self.visit.tell_asked(self.visit.heard(), None).await.is_err() || !is_shared;
         }
         if self.visit.duty() == OrderDuty::Own {
             let orders: Vec<_> = self.ongoing.iter().map(|one| Arc::clone(&one.order)).collect();
@@ -342,7 +342,7 @@ impl Counter {
         let one = &mut self.ongoing[place];
         let names = one.names.clone();
         let asked = LedgerEntry::Order { at: seconds(now), names, end: OrderEnd::Open, rest: None };
-        let noted = self.desk.book().begin(self.visit.shelf.name(), asked, seconds(now));
+        let noted = self.desk.book().decide(self.visit.shelf.name(), asked, seconds(now));
         let number = match noted {
             Ok(number) => number,
             Err(why) => {
@@ -355,7 +355,7 @@ impl Counter {
         one.live.tell(|news| news.is_busy = true);
         let heard = visit.heard();
         let task = self.tasks.spawn(async move {
-            if let Err(why) = visit.tell_asked(heard).await {
+            if let Err(why) = visit.tell_asked(heard, Some(number)).await {
                 sleep(AGAIN).await;
                 return Brought::Nothing(why);
             }
@@ -388,7 +388,7 @@ impl Counter {
         let outcome = match brought {
             Brought::Nothing(why) => {
                 if let Some(number) = number {
-                    self.visit.withdraw(number);
+                    self.desk.book().withdraw(self.visit.shelf.name(), number);
                 }
                 live.tell(|news| news.last_error = Some(format!("the other nodes don't know of it: {why}")));
                 return;

@@ -200,28 +200,23 @@ impl Visit {
         kept.map_err(|fault| OrderFault { is_signed: is_signed.load(Ordering::Relaxed), ..fault })
     }
 
-    /// Has all nodes know what this one has asked for, or is about to.
+    /// Has all nodes know what this one has asked for, and the order of this `number`, which it is about to ask for.
     ///
     /// # Errors
     /// They don't, and why.
-    pub(super) async fn tell_asked(&self, heard: u64) -> Result<(), String> {
-        match &self.others {
-            Some(others) => others.shelves.write_asked(&self.desk, self.shelf.name(), heard).await,
-            None => Ok(()),
+    pub(super) async fn tell_asked(&self, heard: u64, number: Option<u64>) -> Result<(), String> {
+        if let Some(others) = &self.others {
+            others.shelves.write_asked(&self.desk, self.shelf.name(), heard, number).await?;
         }
+        if let Some(number) = number {
+            self.desk.book().is_told(self.shelf.name(), number);
+        }
+        Ok(())
     }
 
     /// What whoever decides now to ask tells the other nodes upon.
     pub(super) fn heard(&self) -> u64 {
         self.others.as_ref().map_or(0, |others| others.shelves.heard())
-    }
-
-    /// Takes back what was noted: it was not asked.
-    pub(super) fn withdraw(&self, number: u64) {
-        self.desk.book().withdraw(self.shelf.name(), number);
-        if let Some(others) = &self.others {
-            others.shelves.read_again();
-        }
     }
 
     /// Who asks this authority.

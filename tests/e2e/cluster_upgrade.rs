@@ -1,5 +1,8 @@
 //! Upgrades of processes that act as one.
 
+use std::time::Duration;
+
+use evenkeel::net::now;
 use serde_json::{Value, json};
 
 use super::cluster::{comes_to, report, text};
@@ -15,7 +18,7 @@ fn a_node_that_is_upgraded_has_never_left() {
         return;
     }
     let (etcd, backends) = (Etcd::start(1), fakes(COUNT));
-    let [first, second] = start_with(&etcd, &backends, ", owner: soft", "20s");
+    let [first, second] = start_with(&etcd, &backends, ", owner: soft", "6s");
     eventually("each prefers some", || owned(&first) + owned(&second) == COUNT as f64);
     let boots = || {
         let nodes = report(&second)["nodes"].clone();
@@ -33,6 +36,10 @@ fn a_node_that_is_upgraded_has_never_left() {
             assert_eq!(answering(&first), of_first);
         }
     }
+    // Who does not keep its lease alive is gone by then.
+    let since = now();
+    eventually("a lease would be over", || now() >= since.after(Duration::from_secs(8)));
+    comes_to(&first, &["a", "b"]);
     let kinds = ["log", "--kind", "node_gone,node_joined,cluster_detached"];
     for node in [&first, &second] {
         let said = text(node, &kinds);

@@ -7,8 +7,8 @@ use evenkeel::proxy::http::mirror::room::{UNDER_WAY, WAITING};
 use fake_backend::Behaviour;
 
 use super::mirror_lab::{ALL, config, copies};
-use super::reload_memory::{ALLOCATOR, LOOKS, ROWS, SAME, went_alone};
-use super::support::{Client, Keel, eventually, fakes};
+use super::reload_memory::{ALLOCATOR, CLEAR, ROWS, SAME, went_alone};
+use super::support::{Client, Keel, comes_within, eventually, fakes};
 
 /// Copies beyond all that may be under way and wait, in each row.
 const DROPPED: u64 = 500;
@@ -61,11 +61,11 @@ fn copies_for_a_slow_shadow_leave_no_byte_behind() {
     let leaves = |_: usize| {
         let before = ALLOCATOR.allocated();
         row();
-        let (mut least, mut looks) = (usize::MAX, 0);
-        eventually("as many bytes are live as before, or it is clear that they are not", || {
+        let mut least = usize::MAX;
+        // Either as many bytes are live as before soon, or it is clear that they are not.
+        comes_within(CLEAR, || {
             least = least.min(ALLOCATOR.allocated().abs_diff(before));
-            looks += 1;
-            least <= SAME || looks == LOOKS
+            least <= SAME
         });
         least
     };

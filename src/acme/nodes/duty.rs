@@ -47,21 +47,25 @@ pub(in crate::acme) fn duty(view: &ClusterView, has_key: bool, authority: &str) 
 ///
 /// 1. Whoever decides by what is known holds on to [`heard`](AskedKnown::heard) as it was at that moment, and writes upon that alone: what others have said
 ///    meanwhile may be known by then, and was not when it was decided.
-/// 2. What this node writes itself is none of the others' words: of several orders that it decides at once all may be written.
-/// 3. Who takes back what he was about to ask reads all of it again: an order of another one in the same second looked like his own.
+/// 2. What this node writes itself is none of the others' words: of several orders that it decides at once all may be written. So nobody reads while one is
+///    being written, up to where this node sees what it has written.
+/// 3. What is decided and not written yet is nobody's word: it stands in no row (`Book::lines`), and another's of the same second is not taken for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::acme) struct AskedKnown {
-    /// The change of the row up to which it is known.
-    at: Revision,
+    /// The change of the row up to which it is known, and how often the store had gone back by then.
+    at: RowState,
     /// How often others' words were taken in.
     heard: u64,
 }
 
+/// How often the store has gone back, and the latest change of a row; 0: it is not there.
+pub(in crate::acme) type RowState = (u32, Revision);
+
 impl AskedKnown {
-    /// The row is of this change now: whether it says something that is not known.
-    pub(in crate::acme) fn hears(&mut self, changed: Revision) -> bool {
-        let is_news = changed != self.at;
-        self.at = changed;
+    /// The row is like this now: whether it says something that is not known.
+    pub(in crate::acme) fn hears(&mut self, row: RowState) -> bool {
+        let is_news = row != self.at;
+        self.at = row;
         self.heard += u64::from(is_news);
         is_news
     }
@@ -71,19 +75,14 @@ impl AskedKnown {
         self.heard
     }
 
-    /// Whether the row, which is of this change now, says nothing that was not known to who has decided upon `heard`.
-    pub(in crate::acme) fn may_write(&self, changed: Revision, heard: u64) -> bool {
-        changed == self.at && heard == self.heard
+    /// Whether the row, which is like this now, says nothing that was not known to who has decided upon `heard`.
+    pub(in crate::acme) fn may_write(&self, row: RowState, heard: u64) -> bool {
+        row == self.at && heard == self.heard
     }
 
     /// This node has written it.
-    pub(in crate::acme) fn has_written(&mut self, at: Revision) {
-        self.at = at;
-    }
-
-    /// All of it is read again.
-    pub(in crate::acme) fn forget(&mut self) {
-        self.at = 0;
+    pub(in crate::acme) fn has_written(&mut self, row: RowState) {
+        self.at = row;
     }
 }
 
@@ -117,17 +116,19 @@ mod tests {
             let (mut one, mut two) = (AskedKnown::default(), AskedKnown::default());
             let decided = [one.heard(), two.heard()];
             // The first one writes, and the second one hears of it, or does not, before it comes to that.
-            assert!(one.may_write(0, decided[0]));
-            one.has_written(7);
-            assert!(one.may_write(7, decided[0]), "another order that it has decided at the same time");
+            assert!(one.may_write((0, 0), decided[0]));
+            one.has_written((0, 7));
+            assert!(!one.hears((0, 7)), "its own words");
+            assert!(one.may_write((0, 7), decided[0]), "another order that it has decided at the same time");
             if is_heard {
-                assert!(two.hears(7));
+                assert!(two.hears((0, 7)));
             }
-            assert!(!two.may_write(7, decided[1]), "{is_heard}");
-            // It takes back its own, reads all of it again, and decides anew.
-            two.forget();
-            assert!(two.hears(7) && !two.hears(7));
-            assert!(two.may_write(7, two.heard()));
+            assert!(!two.may_write((0, 7), decided[1]), "{is_heard}");
+            // It decides anew.
+            assert!(is_heard || two.hears((0, 7)));
+            assert!(two.may_write((0, 7), two.heard()));
+            // A store that has gone back may say something else with the same number.
+            assert!(!two.may_write((1, 7), two.heard()) && two.hears((1, 7)));
         }
     }
 

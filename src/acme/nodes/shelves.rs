@@ -56,7 +56,7 @@ pub(in crate::acme) struct SharedShelves {
     node: Arc<ClusterNode>,
     /// How far what was asked for is known here. What is taken in is in the book before anybody else may look.
     known: Mutex<AskedKnown>,
-    /// Who writes that row: one after the other.
+    /// Who reads or writes that row: one after the other, and whoever writes until this node sees it.
     turn: Turn<()>,
     /// Rows that could not be read, as they were then: so that each is told once.
     unread: Mutex<HashMap<String, Revision>>,
@@ -252,27 +252,23 @@ impl SharedShelves {
         self.known().heard()
     }
 
-    /// Has what was asked for read again: something was taken back here.
-    pub(in crate::acme) fn read_again(&self) {
-        self.known().forget();
-    }
-
     /// Comes to know what other nodes have asked an authority for.
-    pub(in crate::acme) fn read_asked(&self, desk: &OrderDesk, authority: &str, now: i64) {
+    pub(in crate::acme) async fn read_asked(&self, desk: &OrderDesk, authority: &str, now: i64) {
         if !self.node.seals() {
             return;
         }
+        let _turn = self.turn.lock().await;
         let (view, name) = (self.node.view(), format!("{ASKED}{authority}"));
-        let changed = view.rows.changed(&name);
         let mut known = self.known();
-        if known.hears(changed)
+        if known.hears((view.rewinds, view.rows.changed(&name)))
             && let Some(row) = self.read::<AskedRow>(&view.rows, &name)
         {
             desk.book().learn(authority, &row.all, now);
         }
     }
 
-    /// Has all know what this node has asked an authority for, or is about to. Who has decided that before he `heard` what others write there has to look again.
+    /// Has all know what this node has asked an authority for, and the order of this `number`, which it is about to ask for. Who has decided that before he `heard`
+    /// what others write there has to look again.
     ///
     /// # Errors
     /// Nobody knows of it, and why.
@@ -281,20 +277,24 @@ impl SharedShelves {
         desk: &OrderDesk,
         authority: &str,
         heard: u64,
+        number: Option<u64>,
     ) -> Result<(), String> {
         if !self.node.seals() {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
         let (view, name) = (self.node.view(), format!("{ASKED}{authority}"));
-        if !self.known().may_write(view.rows.changed(&name), heard) {
+        if !self.known().may_write((view.rewinds, view.rows.changed(&name)), heard) {
             return Err("another node has asked it meanwhile".to_owned());
         }
-        let row = AskedRow { all: desk.book().lines(authority) };
+        let row = AskedRow { all: desk.book().lines(authority, number) };
         match self.write(&view.rows, &name, &row).await {
             Ok(Committed::Done(at)) => {
-                self.known().has_written(at);
-                // Whoever writes next does so upon this.
+                self.known().has_written((view.rewinds, at));
+                if let Some(number) = number {
+                    desk.book().is_told(authority, number);
+                }
+                // Whoever reads or writes next has this before him.
                 self.node.learned(at).await;
                 Ok(())
             }
@@ -343,4 +343,96 @@ impl SharedShelves {
 
 fn account_row(shelf: &Shelf) -> String {
     format!("{ACCOUNTS}{}/{}", shelf.name(), shelf.account_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::acme::limits::{LedgerEntry, OrderEnd};
+    use crate::cluster::node::NodeFacts;
+    use crate::config::model::{ClusterConfig, ClusterKey};
+    use crate::store::memory::{MemoryDisk, MemoryStore};
+    use crate::store::shared::chosen::ChosenStore;
+    use crate::store::shared::embedded::EmbeddedStore;
+    use crate::store::shared::{ClusterStore as _, ListedFrom};
+
+    /// A node, what it knows of authorities, and what it has asked for.
+    struct Lab {
+        store: EmbeddedStore,
+        shelves: SharedShelves,
+        desk: OrderDesk,
+    }
+
+    impl Lab {
+        async fn start(name: &str, store: &EmbeddedStore) -> Lab {
+            let key = Some(Arc::new(ClusterKey([7; ClusterKey::LENGTH])));
+            let (cluster, lease) = ("t".to_owned(), Duration::from_secs(60));
+            let config = ClusterConfig { name: cluster, node: None, etcd: None, lease, key };
+            let own = || name.to_owned();
+            let facts =
+                NodeFacts { name: own(), machine: own(), boot: own(), shares: true, zone: None, since_ms: 1 };
+            let node = Arc::new(ClusterNode::new(&config, facts, ChosenStore::Embedded(store.clone())));
+            let kept = Arc::clone(&node);
+            tokio::spawn(async move { kept.keep(&CancellationToken::new()).await });
+            let is_member = |view: &Arc<ClusterView>| view.standing == Standing::Member;
+            node.views().wait_for(is_member).await.expect("it joins");
+            let book = Box::new(MemoryStore(MemoryDisk::default()));
+            let desk = OrderDesk::open(std::path::Path::new("/nowhere"), book).expect("an empty book");
+            Lab { store: store.clone(), shelves: SharedShelves::new(&node), desk }
+        }
+
+        /// Decides to order this name, in the second 3. Gives the number of that, and what it was decided upon.
+        fn decide(&self, name: &str) -> (u64, u64) {
+            let names = vec![name.to_owned()];
+            let order = LedgerEntry::Order { at: 3, names, end: OrderEnd::Open, rest: None };
+            (self.desk.book().decide("ca", order, 3).expect("kept"), self.shelves.heard())
+        }
+
+        async fn write(&self, (number, heard): (u64, u64)) -> bool {
+            self.shelves.write_asked(&self.desk, "ca", heard, Some(number)).await.is_ok()
+        }
+
+        /// Knows what everybody has written.
+        async fn read(&self) {
+            let listing = self.store.list("", ListedFrom::Majority).await.expect("it is there");
+            self.shelves.node.learned(listing.revision).await;
+            self.shelves.read_asked(&self.desk, "ca", 3).await;
+        }
+
+        /// How often each name was asked for, as far as it knows.
+        fn asked(&self) -> [u32; 3] {
+            let mut book = self.desk.book();
+            let ledger = book.ledger("ca", 3);
+            ["a", "b", "c"]
+                .map(|name| ledger.failures(&[name.to_owned()]).map_or(0, |failures| failures.count))
+        }
+    }
+
+    #[tokio::test]
+    async fn of_two_nodes_that_decide_in_the_same_second_each_name_is_ordered_by_one() {
+        let store = EmbeddedStore::fleeting();
+        let [one, two] = [Lab::start("one", &store).await, Lab::start("two", &store).await];
+        // Several that are decided at once are all written.
+        let decided = ["a", "b"].map(|name| (one.decide(name), two.decide(name)));
+        for (of_one, _) in &decided {
+            assert!(one.write(*of_one).await);
+            one.read().await;
+        }
+        // Whether it has heard of it or not, the other one looks again.
+        assert!(!two.write(decided[0].1).await);
+        two.read().await;
+        assert!(!two.write(decided[1].1).await, "it was decided before that was known");
+        // What one of them takes back does not make it forget the other one's, and is no word of its own.
+        two.desk.book().withdraw("ca", decided[0].1.0);
+        let third = two.decide("c");
+        assert!(two.write(third).await);
+        two.desk.book().withdraw("ca", decided[1].1.0);
+        two.read().await;
+        one.read().await;
+        assert_eq!([one.asked(), two.asked()], [[1; 3]; 2]);
+    }
 }

@@ -6,8 +6,8 @@
 //!    of them, under the condition that it is what it was.
 //! 2. What this node has not done is what lies behind `done`. Its cache is as old as its process, so a process begins with none done: what was purged before it
 //!    costs nothing to purge again.
-//! 3. What is done is marked as that at one go with doing it, as long as [`PurgeBook`] is locked. Otherwise a node could find its own purge among what is due,
-//!    and do it once more when who wanted it has his answer: what was stored since would be gone.
+//! 3. What others have purged is done while `PurgeBook` is locked; its own purge a node marks as done before it does it, and what it has marked stays so until a row
+//!    says it. Otherwise it could find its own among what is due, and do it once more when who wanted it has his answer: what was stored since would be gone.
 //! 4. What can't be known is taken for more, never for less: a number whose row is forgotten or not understood is a purge of everything.
 
 use std::collections::BTreeSet;
@@ -183,13 +183,13 @@ impl PurgesDone {
         let is_lost = meta.forgotten > self.up_to || last - self.up_to > REMEMBERED * 2;
         let behind = self.up_to + 1..=last;
         self.up_to = last;
+        // What this node has just written may not be among these rows yet.
+        let later = self.own.split_off(&(last + 1));
+        let own = std::mem::replace(&mut self.own, later);
         if is_lost {
-            self.own.clear();
             return vec![everything()];
         }
-        let due = behind.filter(|number| !self.own.remove(number)).map(wish).collect();
-        self.own.clear();
-        due
+        behind.filter(|number| !own.contains(number)).map(wish).collect()
     }
 
     /// This node has done its own purge of this number.
@@ -213,10 +213,9 @@ impl PurgeBook {
 
     /// Does this node's own purge of this number.
     pub(super) fn own<T>(&self, number: u64, fulfil: impl FnOnce() -> T) -> T {
-        let mut done = self.lock();
-        let outcome = fulfil();
-        done.has_done(number);
-        outcome
+        // Where it is being done among what is due, this waits for that.
+        self.lock().has_done(number);
+        fulfil()
     }
 
     fn lock(&self) -> MutexGuard<'_, PurgesDone> {
@@ -295,6 +294,21 @@ mod tests {
         // Of 258 more it can know 253: those up to the third are forgotten, and it has had them.
         assert_eq!(late.due(&known, 0).len() as u64, REMEMBERED + 3 - 5);
         assert_eq!(PurgesDone::default().due(&known, 0), [all()]);
+    }
+
+    #[test]
+    fn rows_that_are_older_than_an_own_purge_do_not_make_it_due_again() {
+        let (mut known, mut done) = (KnownRows::default(), PurgesDone::default());
+        let (transaction, number) = writing(&known, &tag(1), "me".into(), 1).unwrap();
+        done.has_done(number);
+        assert_eq!(done.due(&known, 0), [], "there is no row of it yet");
+        commit(&mut known, transaction, 1);
+        assert_eq!(done.due(&known, 0), []);
+        let (transaction, number) = writing(&known, &tag(2), "me".into(), 1).unwrap();
+        done.has_done(number);
+        assert_eq!(done.due(&known, 0), []);
+        commit(&mut known, transaction, 2);
+        assert_eq!(done.due(&known, 0), []);
     }
 
     /// It was: who had the rows before the purge was marked did it again, after who wanted it had his answer.

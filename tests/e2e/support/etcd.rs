@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use evenkeel::config::model::EtcdConfig;
 use evenkeel::config::{Flags, load_text};
+use evenkeel::net::holder::{self, Transport};
 use fake_backend::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -136,8 +137,9 @@ impl Etcd {
                 self.members[number].process = None;
                 self.members[number].process = Some(self.spawn(number));
             }
-            let runs = || self.members[number].process.as_ref().is_some_and(Leashed::runs);
-            TcpStream::connect(address).is_ok() && runs()
+            // It, and nobody else.
+            let holder = holder::of(Transport::Tcp, address).map(|holder| holder.process);
+            holder.is_some() && holder == self.members[number].process.as_ref().map(|process| process.pid)
         });
     }
 
