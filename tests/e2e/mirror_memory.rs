@@ -7,8 +7,8 @@ use evenkeel::proxy::http::mirror::room::{UNDER_WAY, WAITING};
 use fake_backend::Behaviour;
 
 use super::mirror_lab::{ALL, config, copies};
-use super::reload_memory::{ALLOCATOR, CLEAR, ROWS, SAME, went_alone};
-use super::support::{Client, Keel, comes_within, eventually, fakes};
+use super::reload_memory::{ALLOCATOR, leaves_nothing_behind, went_alone};
+use super::support::{Client, Keel, eventually, fakes};
 
 /// Copies beyond all that may be under way and wait, in each row.
 const DROPPED: u64 = 500;
@@ -57,21 +57,7 @@ fn copies_for_a_slow_shadow_leave_no_byte_behind() {
     assert!(full > before + WAITING / 2 * BODY, "{full} {before}");
     let seen = copies(&keel);
     assert!(seen.answered() >= (UNDER_WAY + WAITING) as u64, "{seen:?}");
-    // What copies leave behind each row leaves behind; what grows once and for all, as many things do in their time, one row at most.
-    let leaves = |_: usize| {
-        let before = ALLOCATOR.allocated();
+    leaves_nothing_behind(|| {
         row();
-        let mut least = usize::MAX;
-        // Either as many bytes are live as before soon, or it is clear that they are not.
-        comes_within(CLEAR, || {
-            least = least.min(ALLOCATOR.allocated().abs_diff(before));
-            least <= SAME
-        });
-        least
-    };
-    let mut left = Vec::new();
-    while left.len() < ROWS && left.last().is_none_or(|&least| least > SAME) {
-        left.push(leaves(left.len()));
-    }
-    assert!(left.last().is_some_and(|&least| least <= SAME), "each row leaves something behind: {left:?}");
+    });
 }

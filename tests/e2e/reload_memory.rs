@@ -21,9 +21,27 @@ pub const SAME: usize = 64 * 1024;
 /// Of a row, after which memory is looked at.
 const RELOADS: usize = 600;
 /// Rows, of which one leaves nothing behind.
-pub const ROWS: usize = 3;
+const ROWS: usize = 3;
 /// For how long memory is looked at before a row has left something behind.
-pub const CLEAR: Duration = Duration::from_secs(5);
+const CLEAR: Duration = Duration::from_secs(5);
+
+/// Asserts that one of some rows leaves no bytes behind. What is lost each row loses; what was held for a moment before one of them, or grows once and for all,
+/// as many things do in their time, is seen in one row at most.
+pub fn leaves_nothing_behind(mut row: impl FnMut()) {
+    let mut left = Vec::new();
+    while left.len() < ROWS && left.last().is_none_or(|&least| least > SAME) {
+        let before = ALLOCATOR.allocated();
+        row();
+        let mut least = usize::MAX;
+        // Either as many bytes are live as before soon, or it is clear that they are not.
+        comes_within(CLEAR, || {
+            least = least.min(ALLOCATOR.allocated().abs_diff(before));
+            least <= SAME
+        });
+        left.push(least);
+    }
+    assert!(left.last().is_some_and(|&least| least <= SAME), "each row leaves something behind: {left:?}");
+}
 
 /// Runs this test in a process of its own, since other tests hold memory as well. False: this is that process.
 pub fn went_alone(test: &str) -> bool {
@@ -94,21 +112,5 @@ fn six_hundred_reloads_leave_no_byte_behind() {
     // Fills whatever is bounded; some of it is only needed by what happens to come together.
     row();
     row();
-    // What reloads leave behind each row leaves behind; what was held for a moment before one of them, or grows once and for all, one row at most.
-    let mut leaves = || {
-        let before = ALLOCATOR.allocated();
-        row();
-        let mut least = usize::MAX;
-        // Either as many bytes are live as before soon, or it is clear that they are not.
-        comes_within(CLEAR, || {
-            least = least.min(ALLOCATOR.allocated().abs_diff(before));
-            least <= SAME
-        });
-        least
-    };
-    let mut left = Vec::new();
-    while left.len() < ROWS && left.last().is_none_or(|&least| least > SAME) {
-        left.push(leaves());
-    }
-    assert!(left.last().is_some_and(|&least| least <= SAME), "each row leaves something behind: {left:?}");
+    leaves_nothing_behind(&mut row);
 }
