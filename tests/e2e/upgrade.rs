@@ -33,7 +33,7 @@ impl Heirs {
     pub fn terminate(&mut self) {
         let last = self.0.pop().unwrap();
         signal(last, rustix::process::Signal::TERM);
-        eventually("it has ended", || !Path::new(&format!("/proc/{last}/exe")).exists());
+        eventually("it has ended", || has_ended(last));
     }
 
     /// Upgrades whoever listens at `socket`; gives the answer.
@@ -45,6 +45,13 @@ impl Heirs {
         eventually("the new one answers", || identity(socket) == Some(process));
         answer
     }
+}
+
+/// Whether a process that is no child of this one has ended, with all that it had open: its memory goes first, and its threads one by one.
+fn has_ended(process: u32) -> bool {
+    let Ok(state) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
+    state.contains(") Z ") && threads <= 1
 }
 
 /// How many processes have ended so far that had nothing to cut: what they say goes on in one place.
