@@ -10,7 +10,7 @@ use super::cluster_owners::{COUNT, answering, owned, start_with};
 use super::metrics::{scrape, sum};
 use super::support::etcd::{Etcd, is_there};
 use super::support::{eventually, fakes};
-use super::upgrade::Heirs;
+use super::upgrade_lab::Heirs;
 
 #[test]
 fn a_node_that_is_upgraded_has_never_left() {

@@ -176,6 +176,7 @@ mod udp;
 mod udp_lab;
 mod upgrade;
 mod upgrade_kills;
+mod upgrade_lab;
 mod upgrade_state;
 mod watch;
 mod webhooks;

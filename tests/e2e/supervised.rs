@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::support::process::{Process, whole};
 use super::support::{Client, PATIENCE, eventually, fakes};
-use super::upgrade::Heirs;
+use super::upgrade_lab::Heirs;
 
 /// Whoever supervises.
 struct Supervisor {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::support::process::{Process, ask};
 use super::support::{Client, eventually, fakes};
-use super::upgrade::{Heirs, config, identity, refused, signal};
+use super::upgrade_lab::{Heirs, config, identity, refused, signal};
 
 /// Whether a process stands still.
 pub fn stands(process: u32) -> bool {

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::support::process::{Process, ask};
 use super::support::tls::{TLS13, TlsSocket, client_config};
 use super::support::{Client, PATIENCE, eventually, fakes};
-use super::upgrade::{Crowd, Heirs, config, ended, metrics_address, signal};
+use super::upgrade_lab::{Crowd, Heirs, config, ended, metrics_address, signal};
 
 #[test]
 fn what_is_known_goes_on() {
