@@ -27,6 +27,7 @@ use crate::config::model::OwnerMode;
 use crate::net::now;
 use crate::reload::running::RunningConfig;
 use crate::store::shared::{Committed, Revision, RowChange, RowCondition, Transaction};
+use crate::targets::sharing::doubts::Doubts;
 use crate::targets::sharing::evening::{EVENING, Evening, EveningScene};
 use crate::targets::sharing::hearing::{HeardCount, are_short, turn};
 use crate::targets::sharing::levelling::{LevelScene, Levelling};
@@ -57,6 +58,8 @@ struct OwnersBook {
     of: Option<(Vec<String>, u64, (Revision, Revision))>,
     /// By target.
     owners: HashMap<Arc<str>, Owners>,
+    /// By target, too: what nodes preferred that are gone.
+    doubts: HashMap<Arc<str>, Doubts>,
 }
 
 /// What is remembered from one turn to the next.
@@ -232,9 +235,15 @@ impl RunningConfig {
             };
             let lately = |place: usize| lately(place).unwrap_or(0.0);
             let number = owners.nodes().iter().position(|node| **node == *view.node);
+            let doubts = book.doubts.get(&target.name);
+            let is_doubted = |place: usize| {
+                let backend = target.backends.get(place).zip(doubts);
+                backend.is_some_and(|(backend, doubts)| doubts.is_doubted(&backend.identity, now()))
+            };
             let scene = stays.filter(|stay| are_short(owners, Some(*stay))).filter(|_| uses.is_some());
             let scene = scene.zip(number).map(|(stay, number)| LevelScene {
                 lately: &lately,
+                is_doubted: &is_doubted,
                 node: (number, owners.nodes().len()),
                 stay,
             });
@@ -366,9 +375,16 @@ impl OwnersBook {
                 changed.push(target);
             }
             if is_owned(target) {
+                let identities: Vec<&str> =
+                    target.backends.iter().map(|backend| &*backend.identity).collect();
+                // In another config places are others'.
+                let before = old.as_ref().filter(|_| !is_other);
+                let doubts = self.doubts.entry(Arc::clone(&target.name)).or_default();
+                doubts.look(&identities, before, &owners, now());
                 self.owners.insert(Arc::clone(&target.name), owners);
             }
         }
+        self.doubts.retain(|name, _| self.owners.contains_key(name));
         changed
     }
 }

@@ -347,7 +347,13 @@ impl Engine<'_> {
             target.hear_others(&self.owners, busy, &waiting, stays);
             let lately = |place: usize| self.lately[place] - self.said[own].lately[place];
             let stay = stays.filter(|_| are_short(&self.owners, stays) && target.is_levelled());
-            let scene = stay.map(|stay| LevelScene { lately: &lately, node: (own, self.of.nodes), stay });
+            let scene = stay.map(|stay| LevelScene {
+                lately: &lately,
+                // Nobody is cut off here.
+                is_doubted: &|_| false,
+                node: (own, self.of.nodes),
+                stay,
+            });
             target.level(&mut self.levels[own], scene.as_ref(), self.now);
         }
     }

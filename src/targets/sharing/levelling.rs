@@ -14,8 +14,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::uses::{LATELY, Uses};
-use crate::message::BackendId;
-use crate::targets::Target;
+use crate::targets::{Backend, Target};
 use crate::tick::Tick;
 
 /// By which part of its time a backend may be used more than others.
@@ -32,6 +31,8 @@ const BESIDE: f64 = 0.08;
 pub struct LevelScene<'a> {
     /// How many requests others have begun on the backend at each place lately, see [`LATELY`].
     pub lately: &'a dyn Fn(usize) -> f64,
+    /// Whether somebody may use it of whom nobody hears, see [`doubts`](super::doubts).
+    pub is_doubted: &'a dyn Fn(usize) -> bool,
     /// Where this node stands among so many that share the target.
     pub node: (usize, usize),
     /// How long a request stays on a backend.
@@ -73,15 +74,19 @@ pub(in crate::targets) struct Had {
     pub(in crate::targets) requests: f64,
     /// By which part of a request it stands behind those that this node begins with, if it is another node's.
     pub(in crate::targets) apart: f64,
+    /// Somebody may use it of whom nobody hears, and it is another node's.
+    pub(in crate::targets) is_doubted: bool,
 }
 
 /// What backends that stand together have had, as they are to stand: which is new and has no part in it.
 ///
 /// One that has had less than half of what they have had on average has just come, or is not well, and nobody knows how much it should have. It takes its turn as others do, and
-/// has nothing to catch up: else it would have everything until it had as much.
+/// has nothing to catch up: else it would have everything until it had as much. One that is doubted has had nobody knows how much, and comes after all others.
 pub(in crate::targets) fn standing(had: &[Had]) -> Vec<(f64, bool)> {
-    let mean = had.iter().map(|had| had.requests).sum::<f64>() / had.len().max(1) as f64;
+    let known = || had.iter().filter(|had| !had.is_doubted);
+    let mean = known().map(|had| had.requests).sum::<f64>() / known().count().max(1) as f64;
     let stands = |had: &Had| match had.requests < mean / 2.0 {
+        _ if had.is_doubted => (f64::INFINITY, true),
         true => (mean, true),
         false => (had.requests, false),
     };
@@ -133,13 +138,14 @@ impl Target {
         levelling.uses.look(self, now);
         let passed = levelling.at.replace(now).map_or(Duration::ZERO, |before| now.since(before));
         let (node, nodes) = (scene.node.0, scene.node.1.max(1));
-        let had = |place: usize, backend: BackendId| Had {
-            requests: levelling.uses.of(backend) + (scene.lately)(place),
+        let had = |place: usize, backend: &Backend| Had {
+            requests: levelling.uses.of(backend.id) + (scene.lately)(place),
             // Each node begins with others of them: they would else all send to the same ones before they hear of one another.
             apart: ((place + node) % nodes) as f64 / nodes as f64,
+            is_doubted: !backend.is_own() && (scene.is_doubted)(place),
         };
         let all = self.backends.iter().enumerate();
-        let had: HashMap<_, _> = all.map(|(place, backend)| (backend.id, had(place, backend.id))).collect();
+        let had: HashMap<_, _> = all.map(|(place, backend)| (backend.id, had(place, backend))).collect();
         let sums = self.state.order_by(&had);
         levelling.left += f64::from(self.state.spill(0));
         let begun = self.backends.iter().map(|backend| levelling.uses.of(backend.id)).sum();
@@ -183,7 +189,11 @@ mod tests {
     }
 
     fn level(target: &Target, levelling: &mut Levelling, lately: &dyn Fn(usize) -> f64, now: Tick) {
-        target.level(levelling, Some(&LevelScene { lately, node: (0, 2), stay: STAY }), now);
+        target.level(
+            levelling,
+            Some(&LevelScene { lately, is_doubted: &|_| false, node: (0, 2), stay: STAY }),
+            now,
+        );
     }
 
     #[test]
@@ -242,6 +252,44 @@ mod tests {
         assert!(spilt <= 1, "{spilt}: what was is over");
     }
 
+    /// Found by cutting a node off: what it preferred had had less than all else, as far as others knew, so what was to go to others went there, and three were on one place.
+    #[test]
+    fn what_goes_to_others_though_own_ones_are_free_goes_to_those_that_nobody_doubts() {
+        for algorithm in [Balance::LeastConnections, Balance::LeastBusy] {
+            for (doubted, least) in [(0..0, 0..4), (4..7, 7..10)] {
+                let (target, mut levelling) = (shared(algorithm, 10, 4), Levelling::default());
+                let lately = |place: usize| if (4..7).contains(&place) { 2.0 } else { 3.0 };
+                let mut level = |now: Tick| {
+                    let is_doubted = |place: usize| doubted.contains(&place);
+                    let scene =
+                        LevelScene { lately: &lately, is_doubted: &is_doubted, node: (0, 2), stay: STAY };
+                    target.level(&mut levelling, Some(&scene), now);
+                };
+                level(NOW);
+                let mut served = [0; 10];
+                for turn in 1..=400 {
+                    level(after(turn * 10));
+                    served[serve(&target, after(turn * 10))] += 1;
+                }
+                let of = |places: std::ops::Range<usize>| served[places].iter().sum::<u32>();
+                assert!(of(4..10) > 10, "{algorithm:?}: {served:?}");
+                assert!(doubted.is_empty() == (of(4..7) > 0), "{algorithm:?}, {doubted:?}: {served:?}");
+                assert!(of(least.clone()) > 0);
+                // They are there where nobody else is.
+                let (tried, chance, now) = (Tried::new(), Chance::seeded(1), after(5_000));
+                let leases: Vec<_> = (0..10)
+                    .map(|_| match target.pick(&Ask::new(&tried, &chance, now)) {
+                        Pick::Lease(lease) => lease,
+                        other => panic!("{other:?}"),
+                    })
+                    .collect();
+                let last: Vec<u32> = leases[7..].iter().map(|lease| lease.backend().id.0).collect();
+                assert!(doubted.is_empty() || last.iter().all(|place| (4..7).contains(place)), "{last:?}");
+                leases.into_iter().for_each(|lease| lease.finish(Outcome::Success, now));
+            }
+        }
+    }
+
     #[test]
     fn who_has_had_less_of_all_nodes_is_next() {
         for algorithm in [Balance::LeastConnections, Balance::LeastBusy] {
@@ -281,7 +329,7 @@ mod tests {
             let (target, mut levelling) = (shared(Balance::LeastConnections, 10, 2), Levelling::default());
             target.level(
                 &mut levelling,
-                Some(&LevelScene { lately: &|_| 0.0, node: (node, 4), stay: STAY }),
+                Some(&LevelScene { lately: &|_| 0.0, is_doubted: &|_| false, node: (node, 4), stay: STAY }),
                 NOW,
             );
             target.state.spill(2);

@@ -2,6 +2,7 @@
 //!
 //! Nobody is asked and no clock is read here: nodes are names, and what they say has come from somewhere. The same code runs in `evenkeel simulate` and beside a store.
 
+pub mod doubts;
 pub mod evening;
 pub mod hearing;
 pub mod levelling;
